@@ -664,7 +664,7 @@ def test_a_misspelt_command_is_asked_after(capsys, words, meant):
     [
         ("lifetime: 30ms", "lifetime: 10m", "did you mean 10min or 10ms?"),
         ("reliability: 0.9", "reliability: 99.5%", "did you mean 0.995?"),
-        ("every: {exponential: 10ms}", "rate: 5/s", "did you mean 'every'?"),
+        ("every: {exponential: 10ms}", "rate: 80/s", "did you mean every: {rate: 80/s}?"),
     ],
 )
 def test_a_number_as_people_write_it_gets_the_hint_that_is_meant(
@@ -682,6 +682,31 @@ def test_a_reader_that_has_had_enough_is_no_failure(system):
     process.stdout.close()
     _, said = process.communicate()
     assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize("arguments", [["check", "SYSTEM", "--json"], ["check", "SYSTEM"]])
+def test_output_that_cannot_be_written_is_told_plainly(system, arguments):
+    words = [str(system) if word == "SYSTEM" else word for word in arguments]
+    command = [str(Path(sys.executable).with_name("tidings")), *words]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert ended.stderr == "error: the output: cannot be written: no space left on device\n"
+    assert ended.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("99.5%", "nowhere.yaml: got no such file"),
+        ("0.995", "nowhere.yaml: got no such file"),
+        ("99.5", "'--target': '99.5' is not a share from 0 to 1, such as 0.995 or 99.5%"),
+    ],
+)
+def test_a_share_may_be_a_percentage(written, said, capsys):
+    assert run(["gate", "nowhere.yaml", "--target", written]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_settings_of_spark_are_handed_to_it(monkeypatch, tmp_path, capsys):

@@ -93,6 +93,13 @@ MISTAKES = [
     ("lifetime: 1s", "lifetime: !!int 1s", "lifetime", "the tag !!int"),
     ("lifetime: 1s", "!secret lifetime: 1s", "lifetime", "the tag !secret"),
     ("reliability: 0.99", "back: {network: moon}", "links[1].back.network", "one of the networks"),
+    ("reliability: 0.99", "reliability: 99.5", "links[1].reliability", "did you mean 0.995?"),
+    ("reliability: 0.99", "loss: 0.1%", "links[1].loss", "did you mean reliability: 0.999?"),
+    ("lifetime: 1s", "lifetime: 15sec", "lifetime", "did you mean 15s?"),
+    ("lifetime: 1s", "lifetime: 1.5 hours", "lifetime", "did you mean 1.5h?"),
+    ("at: east", "at: eats", "at", "did you mean 'east'?"),
+    ("every:", "rate: 100/s  #", "rate", "did you mean every: {rate: 100/s}?"),
+    ("{exponential: 3ms}", "{mean: 3ms}", "mean", "such as exponential: 3ms"),
 ]
 
 

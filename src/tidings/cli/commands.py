@@ -23,6 +23,7 @@ import typer
 from tidings.cli import console, interrupts
 from tidings.cli.listing import Listing
 from tidings.errors import InvalidSystemError, TidingsError, missing_extra
+from tidings.model.writing import DISK, refusal
 
 FAULT = 70
 # Listed by what they are for. Each is the function of this name in the module of this name, or
@@ -149,18 +150,32 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     try:
         code = app(list(arguments), prog_name="tidings", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is told here, not when Python ends
         return code if isinstance(code, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         return interrupts.EXIT_CODE
     except BrokenPipeError:
-        # Whoever read our output has had enough of it; writing on would raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # whoever read our output has had enough of it
         return 0
     except Exception as error:
         if interrupts.asked():
             return interrupts.EXIT_CODE
-        missing = missing_extra(error) if isinstance(error, ImportError) else None
-        return _failed(missing or error, arguments)
+        return _failed(_meant(error), arguments)
+
+
+def _meant(error: Exception) -> Exception:
+    """Find what an error of Python's says to whoever asked for the command, where it is known."""
+    if isinstance(error, ImportError):
+        return missing_extra(error) or error
+    if isinstance(error, OSError) and error.errno in DISK:
+        _write_no_more()
+        return refusal("the output", error)
+    return error
+
+
+def _write_no_more() -> None:
+    """Lead stdout nowhere: writing on would raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(error: Exception, arguments: Sequence[str]) -> int:

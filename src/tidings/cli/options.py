@@ -127,9 +127,17 @@ Token = Annotated[
 
 
 def share(meaning: str, *names: str) -> OptionInfo:
-    """Make an option that is a share, 0 to 1."""
-    option: OptionInfo = typer.Option(*names, metavar="SHARE", min=0.0, max=1.0, help=meaning)
+    """Make an option that is a share, 0 to 1, or a percentage."""
+    option: OptionInfo = typer.Option(*names, metavar="SHARE", parser=_share, help=meaning)
     return option
+
+
+def _share(text: str | float) -> float:
+    """Read a share of the command line: 0.995 or 99.5%."""
+    value = units.parse(str(text), {"%": 0.01})
+    if value is None or not 0.0 <= value <= 1.0:
+        raise typer.BadParameter(f"'{text}' is not a share from 0 to 1, such as 0.995 or 99.5%")
+    return value
 
 
 def seconds(text: str, *, or_zero: bool = False) -> float:

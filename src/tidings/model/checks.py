@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.model.document import Place
+from tidings.model.document import Place, meant_name
 from tidings.model.link_checks import LinkEnds, check_links, check_paths, unknown_broker
 from tidings.model.record_tables import RecordTable
 from tidings.model.records import given
@@ -187,7 +187,10 @@ def _check_networks(networks: Sequence[str] | None, place: Place) -> None:
     for channel in channels:
         network = channel.inside("network")
         if isinstance(network.value, str) and network.value and network.value not in networks:
-            network.report(f"one of the networks {', '.join(networks) or '(there are none)'}")
+            network.report(
+                f"one of the networks {', '.join(networks) or '(there are none)'}",
+                fix=meant_name(network.value, networks),
+            )
 
 
 def _check_table(names: Names, place: Place) -> None:

@@ -19,9 +19,25 @@ from tidings.errors import Problem
 from tidings.model import units
 
 Key = str | int
+_LEAST_PERCENT = 2.0  # a share of 1.2 may be any slip
 MOST_WHOLE = 10**12  # more of anything cannot be meant, and sums must stay exact in a float
 
-_AMBIGUOUS = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>m|%)")  # minutes or thousandths?
+_QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+|%)")
+_UNITS_MEANT = {  # as others write units, without the s at the end
+    "usec": "us",
+    "microsecond": "us",
+    "msec": "ms",
+    "milli": "ms",
+    "millisecond": "ms",
+    "sec": "s",
+    "second": "s",
+    "m": "min or {number}ms",  # minutes or thousandths?
+    "min": "min",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "day": "d",
+}
 
 
 class Name(str):
@@ -123,10 +139,11 @@ class Place:
         parts = {str(key): self.child(str(key), value) for key, value in self.value.items()}
         if known is not None:
             for name in [name for name in parts if name not in known]:
-                parts.pop(name).report(
+                part = parts.pop(name)
+                part.report(
                     f"one of the fields {', '.join(known)}",
                     saw=f"the unknown field '{name}'",
-                    fix=_meant_field(name, known),
+                    fix=_meant_field(name, part.value, known),
                 )
         return parts
 
@@ -157,7 +174,7 @@ class Place:
         """One of a few words."""
         if isinstance(self.value, str) and self.value in options:
             return self.value
-        self.report(f"one of {', '.join(options)}")
+        self.report(f"one of {', '.join(options)}", fix=meant_name(self.value, options))
         return None
 
     def whole(self, minimum: int = 0, most: int = MOST_WHOLE) -> int | None:
@@ -192,7 +209,7 @@ class Place:
             and (most is None or number <= most)
         )
         if not fits:
-            self.report(want, fix=_meant(self.value))
+            self.report(want, fix=_meant(self.value, of or {}, most))
         return number if fits else None
 
     def seconds(self, *, positive: bool = False) -> float | None:
@@ -210,33 +227,61 @@ class Place:
         return self.number("a share from 0 to 1", least=0.0, most=1.0)
 
 
-def _meant_field(name: str, known: Sequence[str]) -> str:
-    """Guess which field was meant, as a question.
+def meant_name(name: Any, known: Sequence[str]) -> str:
+    """Guess which of the known names was meant, as a question; empty where none is close.
 
-    >>> _meant_field("topic", ["at", "every", "content"])
-    "did you mean 'content'? A topic is part of what is published: content: {event: {topic: …}}"
+    >>> meant_name("wset", ["hub", "east", "west"]), meant_name("moon", ["hub", "east", "west"])
+    ("did you mean 'west'?", '')
     """
-    if name == "rate" and "every" in known:
-        return "did you mean 'every'? 5 events per second at random are every: {exponential: 200ms}"
-    if name == "topic" and "content" in known:
-        where = "content: {event: {topic: …}}"
-        return f"did you mean 'content'? A topic is part of what is published: {where}"
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(str(name), known, n=1)
     return f"did you mean '{close[0]}'?" if close else ""
 
 
-def _meant(value: Any) -> str:
+def _meant_field(name: str, value: Any, known: Sequence[str]) -> str:
+    """Guess which field was meant, as a question.
+
+    >>> _meant_field("rate", "100/s", ["at", "every", "content"])
+    'did you mean every: {rate: 100/s}?'
+    >>> _meant_field("loss", "0.1%", ["between", "reliability"])
+    'did you mean reliability: 0.999? It is the share that gets through'
+    >>> _meant_field("topic", "news", ["at", "every", "content"])
+    "did you mean 'content'? A topic is part of what is published: content: {event: {topic: …}}"
+    """
+    plain = isinstance(value, int | float | str)
+    if name == "rate" and "every" in known:
+        return f"did you mean every: {{rate: {value if plain else '5/s'}}}?"
+    if name == "mean" and "exponential" in known:
+        return f"a mean needs a family, such as exponential: {value if plain else '250ms'}"
+    if name == "loss" and "reliability" in known:
+        lost = units.parse(str(value), {"%": 0.01})
+        meant = "" if lost is None or not 0.0 <= lost <= 1.0 else f": {1.0 - lost:.12g}"
+        return f"did you mean reliability{meant}? It is the share that gets through"
+    if name == "topic" and "content" in known:
+        where = "content: {event: {topic: …}}"
+        return f"did you mean 'content'? A topic is part of what is published: {where}"
+    return meant_name(name, known)
+
+
+def _meant(value: Any, of: Mapping[str, float], most: float | None) -> str:
     """Guess which number was meant, as a question.
 
-    >>> _meant("10m"), _meant("99.5%")
-    ('did you mean 10min or 10ms?', 'did you mean 0.995?')
+    >>> _meant("10m", units.SECONDS, None), _meant("1.5 hours", units.SECONDS, None)
+    ('did you mean 10min or 10ms?', 'did you mean 1.5h?')
+    >>> _meant("99.5%", {}, 1.0), _meant(99.5, {}, 1.0), _meant(1.2, {}, 1.0)
+    ('did you mean 0.995?', 'did you mean 0.995?', '')
     """
-    text = _AMBIGUOUS.fullmatch(value.strip()) if isinstance(value, str) else None
-    if text is None:
+    percent = _finite(value) if most == 1.0 else None
+    if percent is not None and percent < _LEAST_PERCENT:
         return ""
-    if text["unit"] == "%":
-        return f"did you mean {float(text['number']) / 100:.12g}?"
-    return f"did you mean {text['number']}min or {text['number']}ms?"
+    text = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if text is not None and text["unit"] == "%":
+        percent = float(text["number"])
+    if percent is not None:
+        return f"did you mean {percent / 100:.12g}?" if percent <= 100.0 else ""
+    unit = _UNITS_MEANT.get(text["unit"].lower().rstrip("s")) if text and "min" in of else None
+    if text is None or unit is None:
+        return ""
+    return f"did you mean {text['number']}{unit.format(number=text['number'])}?"
 
 
 def _finite(value: Any) -> float | None:

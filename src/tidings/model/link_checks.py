@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model import topology
-from tidings.model.document import Place
+from tidings.model.document import Place, meant_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,10 @@ def _is_sound(
 
 def unknown_broker(place: Place, brokers: Sequence[str]) -> None:
     """Note a name that no broker has."""
-    place.report(f"one of the brokers {_shown(brokers) or '(there are none)'}")
+    place.report(
+        f"one of the brokers {_shown(brokers) or '(there are none)'}",
+        fix=meant_name(place.value, brokers),
+    )
 
 
 def _shown(names: Sequence[str]) -> str:

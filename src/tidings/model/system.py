@@ -271,7 +271,7 @@ class Subscriber:
     )
     target: float | None = spec(
         records.SHARE,
-        "the on-time share it should reach; used by `tidings plan` only",
+        "the on-time share it should reach; used by `tidings plan`, `gate` and `watch`",
         default=None,
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tidings.errors import InvalidInputError
 
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -77,7 +77,7 @@ def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterat
             yield new
         except OSError as error:
             if _is_of_disk(error, scratch):
-                raise _refusal(path, error) from error
+                raise refusal(path, error) from error
             raise  # the block may do more than write
         check_new_folder(path, replace=replace)  # it may have come up meanwhile
         with _refusals(path):
@@ -157,10 +157,11 @@ def _refusals(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
 
 
-def _refusal(path: str | os.PathLike[str], error: OSError) -> InvalidInputError:
+def refusal(path: str | os.PathLike[str], error: OSError) -> InvalidInputError:
+    """Say that something cannot be written, and why."""
     reason = error.strerror or str(error)
     return InvalidInputError(f"{path}: cannot be written: {reason[:1].lower()}{reason[1:]}")
 
@@ -168,4 +169,4 @@ def _refusal(path: str | os.PathLike[str], error: OSError) -> InvalidInputError:
 def _is_of_disk(error: OSError, scratch: Path) -> bool:
     names = (error.filename, error.filename2)
     inside = any(isinstance(name, str) and Path(name).is_relative_to(scratch) for name in names)
-    return inside or error.errno in _DISK
+    return inside or error.errno in DISK

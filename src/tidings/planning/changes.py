@@ -26,7 +26,6 @@ one of many, those without what is to be changed are left as they are.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model import reading, records, yaml_text
-from tidings.model.document import Place
+from tidings.model.document import Place, meant_name
 from tidings.model.named_files import kept_below
 from tidings.model.record_tables import names
 from tidings.model.system import LINK, Broker, Link, Publisher, Subscriber, System
@@ -163,11 +162,9 @@ def read_change(text: str) -> Change:
     """
     verb, rest = _first_word(text)
     if verb not in VERBS:
-        close = difflib.get_close_matches(verb, VERBS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise InvalidInputError(
-            f"the change {quoted(text)} begins with '{verb}'; wants one of {', '.join(VERBS)}{hint}"
-        )
+        hint = meant_name(verb, VERBS)
+        wanted = f"wants one of {', '.join(VERBS)}" + (f"; {hint}" if hint else "")
+        raise InvalidInputError(f"the change {quoted(text)} begins with '{verb}'; {wanted}")
     if verb in RECOVERIES:
         return Change(verb=verb, rest=rest, text=text)
     target, rest = _first_word(rest)

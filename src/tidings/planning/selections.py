@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tidings.errors import InvalidInputError
+from tidings.model.document import meant_name
 from tidings.model.record_tables import names
 from tidings.model.system import Broker, Link, Subscriber, System
 from tidings.planning.choices import ALL
@@ -55,8 +55,8 @@ def check_target(system: System, sections: Sequence[str], target: str) -> None:
         return
     if target.startswith(AT):
         known = [f"{AT}{broker.name}" for broker in system.brokers]
-    close = difflib.get_close_matches(target, known, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    meant = meant_name(target, known)
+    hint = f" ({meant})" if meant else ""
     listed = ", ".join(known[:6]) + (f" and {len(known) - 6} more" if len(known) > 6 else "")
     raise InvalidInputError(
         f"there is no '{target}' among the {' and '.join(sections)}{hint}; there are "
