@@ -181,7 +181,23 @@ def test_the_time_left_is_told_where_steps_are_counted(monkeypatch):
     task.begin("replication 1 of 10")  # at 0 s, where the count begins
     task.begin("replication 2 of 10")
     task.begin("replication 4 of 10")  # 40 s for three of them, six to go
-    assert str(task) == "simulating: replication 4 of 10 (40 s, about 80 s left)"
+    assert str(task) == "simulating: replication 4 of 10 (40 s, about 80 s left of this step)"
+
+
+def test_the_time_left_is_of_all_that_is_needed_not_of_the_next_few(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    task = console._Task("predicting")
+    for number in range(1, 11):
+        now[0] = float(number)
+        task.begin(f"replication {number} of at least 10")
+        assert task.left_s is None
+    for number, expected in [(11, 80), (12, 80), (20, 90)]:  # better known as work goes on
+        now[0] = float(number)
+        task.begin(f"replication {number} of about {expected}")
+    assert task.left_s == 70.0
+    task.begin("paths, 30 of 40")  # another count
+    assert task.left_s is None
 
 
 def test_a_spinner_leaves_no_codes_behind_but_those_of_the_terminal(monkeypatch):

@@ -27,7 +27,7 @@ _CONTROL = re.compile(
 )
 _CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
-_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most )?(\d[\d,]*)")
+_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about )?(\d[\d,]*)")
 
 
 def out() -> Console:
@@ -160,7 +160,7 @@ class _Task:
         self._name = name
         self._started = self._said_at = time.monotonic()
         self._said = ""
-        self._total = self._first = self._done = 0
+        self._what, self._total, self._first, self._done = "", 0, 0, 0
         self._counted_from = self._counted_at = self._started
 
     def begin(self, step: str) -> None:
@@ -171,8 +171,11 @@ class _Task:
             return
         done, total = (int(each.replace(",", "")) for each in count.groups())
         now = time.monotonic()
-        if total != self._total or done < self._done:
-            self._total, self._first, self._counted_from = total, done, now
+        what = _COUNT.sub("", step)
+        goes_on = done >= self._done and (what == self._what or total == self._total)
+        if not goes_on:
+            self._first, self._counted_from = done, now
+        self._what, self._total = what, total  # better known as work goes on
         self._done, self._counted_at = done, now
 
     @property
@@ -187,7 +190,8 @@ class _Task:
     def __str__(self) -> str:
         step = f": {self.step}" if self.step else ""
         left_s = self.left_s
-        left = "" if left_s is None or left_s < 1.0 else f", about {_roughly(left_s)} left"
+        known = left_s is not None and left_s >= 1.0
+        left = f", about {_roughly(left_s or 0.0)} left of this step" if known else ""
         text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
         return _tamed(text)
 

@@ -73,7 +73,7 @@ def side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator
 
 
 def detect_warmup(
-    pilot: Callable[[int, float], ArrayLike], length_s: float
+    pilot: Callable[[int, float], ArrayLike], length_s: float, tell: Progress = lambda _: None
 ) -> tuple[float, list[Remark]]:
     """Find how long the start of a run shows in a series, by MSER-5 on pilot runs, in seconds.
 
@@ -88,8 +88,12 @@ def detect_warmup(
         def run(number: int, length_s: float = length_s) -> ArrayLike:
             return pilot(number, length_s)
 
+        pilots = []
         # Replications count from 0; pilots have numbers of their own, below.
-        series = np.mean(list(side_by_side(run, range(-PILOTS, 0))), axis=0)
+        for each in side_by_side(run, range(-PILOTS, 0)):
+            pilots.append(each)
+            tell(f"pilot run {len(pilots)} of {PILOTS} for the warm-up")
+        series = np.mean(pilots, axis=0)
         cut = mser(series)
         if cut <= PILOT_SAMPLES // 2 or doubling == MOST_PILOT_DOUBLINGS:
             break
@@ -110,6 +114,9 @@ def _slow_to_settle(warmup_s: float) -> Remark:
     )
 
 
+SAFELY = 1.1  # times the replications needed by what is known: they may show a larger error
+
+
 def more_replications(done: int, reached: float, wanted: float, most: int) -> int:
     """How many replications to add so that a half-width comes down to what is wanted.
 
@@ -118,8 +125,8 @@ def more_replications(done: int, reached: float, wanted: float, most: int) -> in
     >>> more_replications(10, reached=0.02, wanted=0.01, most=1000)
     10
     """
-    needed = done * (reached / wanted) ** 2 if reached > 0 else 2.0 * done
-    return max(1, min(most - done, done, math.ceil(1.1 * needed) - done))
+    needed = SAFELY * done * (reached / wanted) ** 2 if reached > 0 else SAFELY * 2.0 * done
+    return max(1, min(most - done, done, math.ceil(needed) - done))
 
 
 Counts = TypeVar("Counts")
@@ -173,12 +180,12 @@ class Series(Generic[Counts]):
         self.clock, self.tell = clock, tell
         self.spent_s = 0.0
 
-    def add(self, more: int) -> None:
-        """Run more replications, fewer if the seconds end."""
+    def add(self, more: int, of: str = "") -> None:
+        """Run more replications, fewer if the seconds end; ``of`` how many in the end, in words."""
         done, before_s = self._totals.replications, self.clock.spent_s
         for number, counts in enumerate(self._run(range(done, done + more)), start=done + 1):
             self._totals.add(counts)
-            self.tell(f"replication {number} of {done + more}")
+            self.tell(f"replication {number} of {of or done + more}")
             if self.clock.is_over and number > 1:
                 break
         self.spent_s += self.clock.spent_s - before_s
@@ -194,7 +201,15 @@ class Series(Generic[Counts]):
             done = self._totals.replications
             if most <= done or self.clock.is_over:
                 return False
+            self.tell(f"{short:.2g} times the error wanted after {done}")
             more = more_replications(done, short, 1.0, most)
-            self.tell(f"{short:.2g} times the error wanted after {done}, {more} more")
-            self.add(more)
+            self.add(more, f"about {self._expected(short, most)}")
         return True
+
+    def _expected(self, short: float, most: int) -> int:
+        """Estimate how many replications there will be: as many as needed, or may be afforded."""
+        done, clock = self._totals.replications, self.clock
+        needed = min(SAFELY * done * short**2, most)
+        if clock.seconds is not None and self.spent_s > 0:
+            needed = min(needed, done * (1.0 + (clock.seconds - clock.spent_s) / self.spent_s))
+        return max(done + 1, math.ceil(needed))

@@ -68,7 +68,7 @@ def simulate_net(
         notes += said
     if warmup_s is None:
         pilots = _Pilots(compiled, chosen, growing)
-        warmup_s, remarks = detect_warmup(pilots, PILOT_FIRINGS * pace_s)
+        warmup_s, remarks = detect_warmup(pilots, PILOT_FIRINGS * pace_s, tell)
         said = [each.sentence() for each in remarks]
         if said:  # it does not settle: slowly, or never
             pilots.refuse_growth()

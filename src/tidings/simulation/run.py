@@ -71,6 +71,11 @@ class Shares(Series[Counts]):
         wanted = self.options.wanted(self.totals.on_time.value[unit])
         return self.spent_s * float(np.nanmax(self.totals.seen_widths[unit] / wanted)) ** 2
 
+    def begin(self) -> None:
+        """Run the first replications; where a precision is wanted more may follow."""
+        first = self.options.first_replications
+        self.add(first, "" if self.options.precision is None else f"at least {first}")
+
     def until_precise(self) -> list[Remark]:
         """Add replications until all that matters is known well enough, or no more are allowed."""
         if self.options.precision is None:
@@ -169,6 +174,7 @@ def simulate(
     span = find_span(compiled, _least(chosen.wanted(np.full(count, np.nan))))
     clock = Clock(chosen.seconds)
     if chosen.seconds is not None:
+        tell("machine code of the simulator, compiled when it is first used")
         _compile(compiled)
     start_s = time.process_time()
     window, remarks = find_window(compiled, chosen, tell, span)
@@ -181,7 +187,7 @@ def simulate(
 
     totals = Totals(compiled, find_units(compiled), window.length_s, span)
     series = Shares(totals, run, chosen, clock, tell)
-    series.add(chosen.first_replications)
+    series.begin()
     measured = window
     if chosen.split and elsewhere is None and can_split(compiled):
         series, measured = _split_if_better(series, window)
@@ -224,7 +230,7 @@ def _split_if_better(plain: Shares, window: Window) -> tuple[Shares, Window]:
 
     counted = Totals(totals.compiled, totals.units, shorter.length_s, splitting=splitting)
     split = Shares(counted, run, options, clock, plain.tell)
-    split.add(options.first_replications)
+    split.begin()
     if totals.are_known(short) and plain.needed_s < split.needed_s:
         return plain, window
     return split, shorter

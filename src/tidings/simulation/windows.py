@@ -139,7 +139,7 @@ def find_window(
         if compiled.has_queues and not warmup_s:
             tell("pilot runs for the warm-up")
             events = _pilot_events(compiled, options)
-            warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate)
+            warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate, tell)
         warmup_s = max(warmup_s, compiled.settling_s)
     if asked_s is None and not compiled.day_s:
         length_s = _affordable(compiled, options, length_s, span, warmup_s)

@@ -1,0 +1,38 @@
+"""Replications added until errors are small enough, and what is told meanwhile."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from tidings.kernels.replications import Clock, Series
+
+
+def told(seconds, wanted, cpu_s=1.0):
+    """What is told of ten replications and of those that follow; an error is 1/√n."""
+    totals, clock, said = SimpleNamespace(replications=0), Clock(seconds), []
+
+    def add(_):
+        totals.replications += 1
+        clock.spend(cpu_s)
+
+    totals.add = add
+    series = Series(totals, iter, clock, said.append)
+    series.add(10, "at least 10")
+    reached = series.until(lambda: 1.0 / math.sqrt(totals.replications) / wanted, 10_000)
+    return said, totals.replications, reached
+
+
+def test_how_many_replications_are_expected_is_told_from_the_first_look_on():
+    said, done, reached = told(seconds=None, wanted=0.05)  # 400 of them
+    assert reached
+    assert {each.split(" of ")[1] for each in said[11:] if " of " in each} == {f"about {done}"}
+    assert done == 440  # a tenth more than the errors seen ask for
+
+
+@pytest.mark.parametrize("cpu_s", [0.5, 2.0])
+def test_no_more_are_expected_than_the_seconds_allow(cpu_s):
+    said, done, reached = told(seconds=60.0, wanted=0.01, cpu_s=cpu_s)
+    assert not reached
+    assert f"replication 11 of about {done}" in said
+    assert done == 60.0 / cpu_s
