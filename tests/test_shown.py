@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -50,6 +52,7 @@ def results():
         "compare": td.compare(predicted, simulated),
         "explain": td.explain(calm),
         "whatif": td.whatif(calm, "rate p x2"),
+        "plan_targets": td.plan_targets(calm, **QUICK),
         "gate": td.gate(calm, target=0.99, simulate=False),
         "plan_admission": td.plan_admission(calm, "near", **QUICK),
         "plan_capacity": td.plan_capacity(calm, broker="hub", **QUICK),
@@ -70,9 +73,9 @@ def made():
 
 
 NAMES = (
-    "predict", "compare", "explain", "whatif", "gate", "plan_admission", "plan_capacity",
-    "plan_mix", "plan_consumers", "catch_up", "plan_deadline", "plan_homes", "plan_scheme",
-    "analyse", "simulate_net",
+    "predict", "compare", "explain", "whatif", "gate", "plan_targets", "plan_admission",
+    "plan_capacity", "plan_mix", "plan_consumers", "catch_up", "plan_deadline", "plan_homes",
+    "plan_scheme", "analyse", "simulate_net",
 )  # fmt: skip
 
 
@@ -178,3 +181,14 @@ def test_progress_elsewhere_than_in_a_notebook_goes_to_stderr(capsys):
     step = td.show_progress("predicting")
     step("as it is")
     assert capsys.readouterr().err == "predicting: as it is (0 s)\n"
+
+
+@pytest.mark.parametrize("verb", ["predict", "simulate", "whatif", "explain", "gate", "svg"])
+def test_who_gives_a_path_for_a_system_is_told_how_to_load_it(verb):
+    with pytest.raises(td.TidingsError, match=r"td\.load"):
+        getattr(td, verb)("shop.yaml")
+
+
+def test_a_verb_is_itself_wherever_it_is_looked_up():
+    assert pickle.loads(pickle.dumps(td.predict)) is td.predict
+    assert list(inspect.signature(td.predict).parameters)[:2] == ["system", "options"]

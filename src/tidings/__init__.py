@@ -10,7 +10,10 @@ Everything below is loaded when it is first used, so that ``import tidings`` cos
 
 from __future__ import annotations
 
+import functools
 import importlib
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -132,11 +135,34 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute '{name}'")
     try:
-        return getattr(importlib.import_module(f"tidings.{_HOMES[name]}"), name)
+        value = getattr(importlib.import_module(f"tidings.{_HOMES[name]}"), name)
     except ImportError as error:
         from tidings.errors import missing_extra
 
         raise missing_extra(error) or error from None
+    first = next(iter(getattr(value, "__annotations__", {}).items()), None)
+    is_verb = first == ("system", "System") and not isinstance(value, type)
+    return _of_system(value) if is_verb else value
+
+
+@functools.cache
+def _of_system(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a verb say what it wants where it is given anything but a System, such as a path."""
+    from tidings.errors import InvalidInputError
+    from tidings.model.system import System
+
+    @functools.wraps(verb)
+    def checked(*values: Any, **named: Any) -> Any:
+        given = values[0] if values else named.get("system")
+        if not isinstance(given, System) and (values or "system" in named):
+            saw = repr(given) if isinstance(given, str | os.PathLike) else type(given).__name__
+            raise InvalidInputError(
+                f"td.{verb.__name__}: got {saw}; wants a System (td.load(path) reads one)"
+            )
+        return verb(*values, **named)
+
+    checked.__module__ = "tidings"  # where it is found, also by those who pickle it
+    return checked
 
 
 def __dir__() -> list[str]:

@@ -14,12 +14,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.arrays import Floats
-from tidings.model.outcome import Outcome
+from tidings.model.outcome import Outcome, by_share
 from tidings.model.record_tables import column
+from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.prediction.predict import predict
 from tidings.simulation.options import Wanted
@@ -105,9 +107,12 @@ class Standing:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Evidence(Shown):
     """What the engines say of a plan, and what that amounts to."""
+
+    _table = "subscribers"
+    _columns = ("subscriber", "on_time", "error", "broker", "by")
 
     predicted: Standing
     simulated: Standing | None  # None where it was not played
@@ -118,6 +123,11 @@ class Evidence:
     def meets(self) -> bool:
         """Whether the target is met as far as there is evidence."""
         return self.verdict == MEETS
+
+    @property
+    def subscribers(self) -> pd.DataFrame:
+        """The rows that decided it, the lowest share first."""
+        return by_share(self.outcome.subscribers)
 
     def to_document(self) -> dict[str, Any]:
         """The evidence as plain data: the predicted standing, the simulated one, the verdict."""
