@@ -52,7 +52,7 @@ PLANTED = {
         },
         "availability 'c' 1",
     ),
-    "s away": (
+    "absences of s": (
         {"subscribers.s.connectivity": {"on": EXPONENTIAL, "off": EXPONENTIAL}},
         "off 's' x0.5",
     ),
@@ -106,7 +106,7 @@ GONE = {
     "travelling c → d": "delay 'c--d' 0s",
     "loss on b → c": "reliability 'b--c' 1",
     "outages of c": "availability 'c' 1",
-    "s away": "connectivity 's' none",
+    "absences of s": "connectivity 's' none",
     "the queue of s": "processing 's' none",
 }
 
@@ -154,7 +154,7 @@ def test_names_may_be_any_and_subscribers_alike():
     text = text.replace("  d: {", '  "d; e, f": {').replace("[c, d]", '[c, "d; e, f"]')
     budget = explain(reading.loads(text))
     assert budget.untried == {}
-    assert budget.totals[0][0].words == "subscribers like s away"
+    assert budget.totals[0][0].words == "absences of subscribers like s"
     tried = {each.change for each in budget.remedies}
     assert tried >= {"off 'at:d; e, f' x0.5", """reliability "o'p" 1"""}
 
@@ -185,7 +185,10 @@ def test_changes_that_theory_cannot_tell_from_the_best_are_proven(off, proven, m
     search.__dict__["_before"] = outcome.on_time - off  # what theory says of the system as it is
     gains = {"best": 0.05, "next": 0.04, "far": 0.01}
     tried = tuple(Remedy(changes=(n,), on_time=0.9, gain=gain) for n, gain in gains.items())
-    assert [each.change for each in search.proven(tried) if each.error is not None] == proven
+    answers = search.proven(tried)
+    assert [each.change for each in answers if each.error is not None] == proven
+    shares = [each.on_time - each.gain for each in answers if each.error is None]
+    assert shares == pytest.approx([outcome.on_time] * (3 - len(proven)))  # one baseline for all
 
 
 def test_the_command(tmp_path, capsys):
@@ -198,3 +201,16 @@ def test_the_command(tmp_path, capsys):
     assert run(["explain", str(path), "--limit", "2", "--no-remedies"]) == 0
     said = capsys.readouterr().out
     assert "The busiest broker is hub" in said
+
+
+def test_an_overloaded_broker_is_explained_too(tmp_path, capsys):
+    path = tmp_path / "system.yaml"
+    path.write_text(
+        "tidings: 1\nlifetime: 1s\nbrokers: {b: {service: 20ms}}\n"
+        "publishers: {p: {at: b, every: {rate: 60/s}, content: {event: {x: 1}}}}\n"
+        "subscribers: {s: {at: b, wants: {}}}\n"
+    )
+    assert run(["explain", str(path)]) == 0
+    assert "The busiest broker is b: busy 100 % of the time, events wait without limit there." in (
+        " ".join(capsys.readouterr().out.split())
+    )

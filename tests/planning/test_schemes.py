@@ -124,6 +124,8 @@ def test_errors_of_the_shares_that_count_are_told(advice):
     assert [each.error for each in advice.reports] == pytest.approx([0.002] * 5)
     cells = {each.title: each.cells for each in scheme_tables(advice.to_document())[0].columns}
     assert cells["error"] == ["± 0.002"] * 5
+    said = " ".join(warning for each in advice.reports for warning in each.warnings)
+    assert "theory alone was used" not in said  # the table has the errors of both together
 
 
 def test_every_simulated_share_has_its_error(advice, system):

@@ -191,7 +191,7 @@ class _Task:
         step = f": {self.step}" if self.step else ""
         left_s = self.left_s
         known = left_s is not None and left_s >= 1.0
-        left = f", about {_roughly(left_s or 0.0)} left of this step" if known else ""
+        left = f", about {_roughly(left_s or 0.0)} for the rest of these" if known else ""
         text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
         return _tamed(text)
 

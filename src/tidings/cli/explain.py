@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -54,11 +55,12 @@ def explain(
         console.show(remedy_table(document, limit))
     console.show(cause_table(document, limit), worst_table(document))
     if budget.bottleneck:
-        busiest = document["bottleneck"]
+        busiest = budget.bottleneck  # as it is: in JSON a wait without limit is none
+        wait_s = busiest["wait_mean_s"]
+        waits = "without limit" if math.isinf(wait_s) else wording.seconds(wait_s)
         console.show(
             f"The busiest broker is {busiest['broker']}: busy "
-            f"{wording.percent(busiest['utilisation'])} of the time, events wait "
-            f"{wording.seconds(busiest['wait_mean_s'])} there."
+            f"{wording.percent(busiest['utilisation'])} of the time, events wait {waits} there."
         )
     untried = [
         f"{quoted(change)} could not be predicted and is not listed: {why}"

@@ -24,7 +24,7 @@ KINDS = {
     "travel": "travelling {}",
     "loss": "loss on {}",
     "outages": "outages of {}",
-    "away": "{} away",
+    "away": "absences of {}",
     "own queue": "the queue of {}",
     "churn": "not subscribed in time",
 }

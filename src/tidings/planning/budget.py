@@ -237,7 +237,13 @@ class _Search:
         least = max((each.gain for each in tried), default=0.0) - 2.0 * off
         best = [each for each in tried if each.gain > 0.0 and each.gain >= least][:MOST_PROVEN]
         proven = [self._proof(each) for each in best]
-        rest = [each for each in tried if each not in best]
+        # Theory says what a change gives; what it gives is added to what is known of now.
+        now = self.outcome.on_time
+        rest = [
+            replace(each, on_time=min(max(now + each.gain, 0.0), 1.0))
+            for each in tried
+            if each not in best
+        ]
         return (*sorted(proven, key=self._rank), *rest)
 
     def _proof(self, remedy: Remedy) -> Remedy:
@@ -278,15 +284,11 @@ def _size(changes: Changes) -> float:
 
 
 def _error(outcome: Outcome) -> float:
-    """Half the 95 % interval of the share of all events: rows may all be off the same way.
-
-    What is stuck behind an overloaded broker is late for certain.
-    """
+    """Half the 95 % interval of the share of all events: rows may all be off the same way."""
     rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     weight = rows["wanted_per_s"] * rows["count"]
-    error = np.minimum(rows["error"], 1.0 - rows["lost_overload"])
     total = float(weight.sum())
-    return float((error * weight).sum()) / total if total > 0 else 0.0
+    return float((rows["error"] * weight).sum()) / total if total > 0 else 0.0
 
 
 def _promising(

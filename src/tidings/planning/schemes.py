@@ -211,8 +211,14 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
         verdict=verdict(system, target, predicted, simulated),
-        warnings=simulated.warnings if engines == ["simulation"] else predicted.warnings,
+        warnings=simulated.warnings if engines == ["simulation"] else _lasting(predicted),
     )
+
+
+def _lasting(predicted: Outcome) -> tuple[str, ...]:
+    """Give what stands of a prediction's warnings beside a simulation: not how far it was off."""
+    remarks = tuple(each for each in predicted.remarks if each.kind != "not held")
+    return replace(predicted, remarks=remarks).warnings
 
 
 def _error_of_mean(outcome: Outcome) -> float:

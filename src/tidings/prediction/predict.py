@@ -93,6 +93,8 @@ def predict(
         answer, refusal = _by_theory(system, asked, tell)
     if answer is None:
         return _by_simulation_alone(system, asked, within, refusal, tell)
+    if (answer.subscribers["lost_overload"] > 0).any():
+        answer = _with_overload(answer)
     missed = _exceeds(answer, within)
     if asked.by_theory_alone or not missed.any():
         return _told(answer, within, asked)
@@ -101,8 +103,7 @@ def predict(
     try:
         simulated = _simulated(system, asked, wanted, tell)
     except UnstableError:
-        if not any(each.kind == "overload" for each in answer.remarks):  # of a peer, not a broker
-            answer = dataclasses.replace(answer, remarks=(*answer.remarks, _overload(answer)))
+        answer = _with_overload(answer)
         return _told(answer, within, asked, "an overloaded system has no steady state to simulate")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"the simulation does not handle {_feature(refused)}")
@@ -155,8 +156,11 @@ def _with_errors(
     rows = answer.subscribers.copy()
     share = rows["on_time"].to_numpy()
     stated, where = known.tail_errors(regime, 1.0 - share, roughness), known.unmeasured(regime)
-    # A share is off by no more than its distance to 0 or 1.
-    rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
+    # A share is off by no more than its distance to 0 or 1; what is stuck is late for certain, and
+    # where all that is not lost before is stuck, nothing is on time.
+    stuck = rows["lost_overload"].to_numpy()
+    free = np.where((stuck > 0.0) & (share + rows["late"] == 0.0), 0.0, 1.0 - stuck)
+    rows["error"] = np.minimum(stated, np.minimum(np.fmax(share, 1.0 - share), free))
     rows["by"] = np.where(np.isnan(share), "", "theory")
     why = np.full(len(rows), "", dtype=object)
     exceeds = np.flatnonzero(rows["error"] > within.half_widths(share))
@@ -259,14 +263,19 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     )
 
 
-def _overload(answer: Outcome) -> Remark:
+def _with_overload(answer: Outcome) -> Outcome:
+    """Remark that something is overloaded, where theory has not: of a peer, not a broker."""
+    if any(each.kind == "overload" for each in answer.remarks):
+        return answer
     over = answer.brokers[answer.brokers["utilisation"] >= FULL_LOAD]
-    return Remark(
+    stuck = answer.subscribers[answer.subscribers["lost_overload"] > 0]
+    remark = Remark(
         kind="overload",
         what="work arrives faster than it can be done, so there is no steady state to simulate",
-        where=tuple(over["broker"]),
+        where=tuple(over["broker"]) or tuple(stuck["subscriber"][:20]),
         do="add servers, make it faster, or send it fewer events",
     )
+    return dataclasses.replace(answer, remarks=(*answer.remarks, remark))
 
 
 def _not_held(rows: pd.DataFrame, missed: Bools, reason: str, do: str) -> list[Remark]:

@@ -188,7 +188,7 @@ def outcome_table(
         Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=2),
         Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=5),
         Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=6),
-        Column(title="main cause", cells=_causes(outcome, shown), left=True, spare=1),
+        Column(title=_cause_title(outcome), cells=_causes(outcome, shown), left=True, spare=1),
     ]
     if shown["why"].any():
         columns.append(name_column(shown["why"], "why", spare=4, widest=60))
@@ -434,6 +434,11 @@ def name_column(
 
 def _cells(write: Callable[..., str], *columns: pd.Series) -> list[str]:
     return [write(*values) for values in zip(*columns, strict=True)]
+
+
+def _cause_title(outcome: Outcome) -> str:
+    """Name the column of causes; where none are known it holds what becomes of missed events."""
+    return "main cause" if len(outcome.causes) else "mostly"
 
 
 def _causes(outcome: Outcome, rows: pd.DataFrame) -> list[str]:
