@@ -308,7 +308,8 @@ def test_a_first_file_of_a_mock_cluster(cluster, tmp_path, capsys):
 
     def traffic():
         while not ended.wait(0.01):
-            produce(producer, 4)
+            producer.produce("orders", b"x", partition=0)
+            producer.poll(0)
 
     thread = threading.Thread(target=traffic)
     thread.start()
