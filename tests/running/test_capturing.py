@@ -62,6 +62,12 @@ class Traffic(threading.Thread):
         for name in ("one", "two"):
             clients.append(await connect("east", name))
             await clients[-1].subscribe("jobs", queue="workers", cb=keep("workers"))
+        clients.append(await connect("leaf", "keeper"))
+        kept = clients[-1].jetstream(timeout=10)
+        await kept.add_stream(name="KEPT", subjects=["kept.>"])
+        await kept.pull_subscribe("kept.>", durable="crew")
+        for _ in range(3):
+            await kept.publish("kept.a", b"nobody fetches it")
         await asyncio.sleep(0.5)  # until interest has spread
         self.ready.set()
         await asyncio.gather(*(self._publish(connect, name) for name in PUBLISHERS))
@@ -191,6 +197,14 @@ def test_heartbeats_cross_every_link_both_ways(spark, captured):
     subjects = {step.get("subj") for each in reports for step in each["events"]}
     assert "tidings.heartbeat" not in subjects  # they are no messages
     assert "tidings.heartbeat" not in traffic.published
+
+
+def test_consumers_are_polled_into_a_folder_of_their_own(spark, captured):
+    _, _, _, (_, traces) = captured
+    levels = td.read_traces(spark, traces / "consumers").tables["levels"]
+    counted = {(row.queue, row.entered, row.done) for row in levels.collect()}
+    assert counted == {("KEPT-crew", 3, 0)}
+    assert levels.count() >= 3  # one a second, of five
 
 
 def test_silence_is_said(tmp_path):

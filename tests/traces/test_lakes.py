@@ -81,6 +81,13 @@ def test_files_that_spark_would_pass_over_are_refused(tmp_path, name, other):
         table_names(tmp_path)
 
 
+def test_folders_beside_the_tables_are_nobodys_business(tmp_path):
+    """An import leaves what it set aside there, by table."""
+    write(tmp_path / "publications" / "a.parquet", rows(1))
+    write(tmp_path / "quarantine" / "hops" / "a.parquet", rows(1))
+    assert table_names(tmp_path) == ("publications",)
+
+
 # ---- Delta ---------------------------------------------------------------------------------------
 
 

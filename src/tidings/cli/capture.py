@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tidings.traces.importing import Imported
     from tidings.traces.readers.reading import Keep, Reading
 
+_CONSUMERS = "consumers"  # a folder of its own for what JetStream consumers count
+
 
 def capture(
     urls: Annotated[
@@ -125,7 +127,8 @@ def capture(
         credentials=None if credentials is None else str(credentials),
         seed=seed,
     )
-    importing.check_destination(to, (*nats.TABLES, "levels", "probes"), replace_old=replace)
+    importing.check_destination(to, (*nats.TABLES, "probes"), replace_old=replace)
+    importing.check_destination(to / _CONSUMERS, ("levels",), replace_old=replace)
     with (
         tempfile.TemporaryDirectory(prefix="tidings-capture-") as folder,
         console.progress("capturing") as step,
@@ -163,7 +166,10 @@ def capture(
 def _import_all(
     session: SparkSession, captured: Captured, folder: Path, to: Path, step: Progress
 ) -> Imported:
-    """Reports of servers, heartbeats and polls of consumers as the tables of one folder."""
+    """Reports of servers and heartbeats as tables of a folder, polls of consumers beside them.
+
+    No trace shows what a JetStream consumer delivers, so its counters are characterised alone.
+    """
     import pandas as pd
 
     from tidings.running.capturing import places_in
@@ -185,7 +191,8 @@ def _import_all(
             import_traces(session, lambda _: read_probes(session, probes), probes, to, step)
         )
     if polls:
-        parts.append(import_traces(session, lambda _: read_jsz(session, polls), polls, to, step))
+        aside = to / _CONSUMERS
+        parts.append(import_traces(session, lambda _: read_jsz(session, polls), polls, aside, step))
     return Imported(
         account=pd.concat([each.account for each in parts], ignore_index=True),
         window=parts[0].window,

@@ -148,8 +148,8 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
     places: dict[str, TablePlace] = {}
     for path in sorted(folder.iterdir()):
         table = path.name.split(".")[0]
-        kind = _kind(path)
-        if table not in TRACE_TABLES or kind is None:
+        kind = _kind(path) if table in TRACE_TABLES else None  # whatever else is there
+        if kind is None:
             continue
         if table in places:
             raise InvalidTracesError(
