@@ -314,7 +314,18 @@ def _promising(
             (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
             yield (f"rate {_target(system, place)} {rate:.6g}/s",)
         elif kind in CHANGES:
+            if kind == "own queue":
+                yield from _more_members(system, place)
             yield (CHANGES[kind].format(_target(system, place)),)
+
+
+def _more_members(system: System, name: str) -> Iterator[Changes]:
+    """Twice as many members of a consumer group whose members are alike."""
+    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
+    for index in groups:
+        own = system.subscribers[int(index)]
+        if own.name == name and own.consumers is not None and not own.consumers.members:
+            yield (f"members {_target(system, name)} {2 * own.consumers.count}",)
 
 
 def _target(system: System, place: str) -> str:

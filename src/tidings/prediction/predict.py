@@ -27,6 +27,7 @@ from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
+from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, rough_causes
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
@@ -34,7 +35,7 @@ from tidings.prediction.simulated_causes import simulated_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.options import SimulationOptions
-from tidings.simulation.run import simulate
+from tidings.simulation.run import overloaded_groups, simulate
 
 ENGINES = ("theory", "simulation")
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
@@ -202,7 +203,14 @@ def _by_simulation_alone(
     system: System, asked: PredictOptions, within: Within, why: str, tell: Progress
 ) -> Outcome:
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
-    answer = _simulated(system, asked, _wanted(within, everybody), tell)
+    try:
+        answer = _simulated(system, asked, _wanted(within, everybody), tell)
+    except UnstableError:
+        overloaded = overloaded_groups(system)
+        if not overloaded:
+            raise
+        relieved = predict(without_queues(system, overloaded), asked, progress=tell)
+        return with_overload(relieved, overloaded)
     answer.subscribers["why"] = why
     causes = _causes_roughly(system, answer, asked)
     answer = dataclasses.replace(answer, source="predicted", causes=causes)
