@@ -292,14 +292,14 @@ class _CatchingUp:
         world.run(go_on)
         gone_s, counts, curve = self._work_off(world, window, start_s, times_s)
         by_unit = {
-            name: self._by_unit(each)
+            name: self._by_unit(each) / self.units.followed
             for name, each in (("wanted", counts.wanted), ("late", counts.late))
         }
         return _Run(
             backlog=backlog,
             stopped_s=start_s - begin_s,
             gone_s=gone_s,
-            lost=counts.lost.sum(axis=1),
+            lost=counts.lost.sum(axis=1) / self.units.followed,
             curve=curve,
             **by_unit,
         )
@@ -362,7 +362,7 @@ class _CatchingUp:
             np.mean([getattr(each, name) for each in runs], axis=0)[of]
             for name in ("wanted", "late", "lost")
         )
-        rows = zip(self.compiled.system.subscribers, wanted, lates, lost, strict=True)
+        rows = zip(self.compiled.asked.subscribers, wanted, lates, lost, strict=True)
         curve = np.array([_mean(each) for each in np.transpose([each.curve for each in runs])])
         backlog = float(np.mean([each.backlog for each in runs]))
         return CatchUp(
