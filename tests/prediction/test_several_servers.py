@@ -52,7 +52,8 @@ def test_poisson_events_and_exponential_services(where, servers):
     assert_kept(row, m_m_c(servers, LOAD, SERVICE_S, lifetime_s))
 
 
-def test_poisson_events_and_constant_services(servers=8):
+def test_poisson_events_and_constant_services():
+    servers = 8
     every = f"{{exponential: {SERVICE_S / (servers * LOAD)}s}}"
     lifetime_s = SERVICE_S + mean_wait_s(servers)
     row = predicted(AT_BROKER, servers, f"{SERVICE_S}s", every, lifetime_s)
@@ -61,8 +62,9 @@ def test_poisson_events_and_constant_services(servers=8):
     assert_kept(row, exact)
 
 
-def test_bursty_events(servers=64):
+def test_bursty_events():
     """Hyperexponential intervals: every tenth is 30 times as long as the others."""
+    servers = 32
     mean_s = SERVICE_S / (servers * LOAD)
     short_s = mean_s / (0.9 + 0.1 * 30)
     every = (
