@@ -80,6 +80,22 @@ def test_the_curve_of_constant_arrivals_is_a_line(constant):
     assert backlogs[times_s > 1.05 * constant.gone_s].max() == 0.0
 
 
+@pytest.mark.parametrize("queue", ["w", "b"])
+def test_it_is_gone_at_the_very_event_that_leaves_no_more_than_usual(queue):
+    # Nobody works at the stop, and the last of 60 has just come: k services later k + 1 are taken
+    # and ⌊k S/a⌋ more have come. One event more or less would be S/(1 − S/a) = 43 ms.
+    service_s, every_s, waiting = 0.010, 0.013, 60
+    law, every = f"{{deterministic: {service_s}s}}", f"{{deterministic: {every_s}s}}"
+    of_broker = system("", every=every, broker=f"{{service: {law}}}")
+    model = group(1, law, every=every) if queue == "w" else of_broker
+    found = td.catch_up(model, queue, backlog=waiting, replications=2)
+    assert found.usual == 0
+    services = next(
+        k for k in range(1000) if waiting + math.floor(k * service_s / every_s) - (k + 1) <= 0
+    )
+    assert found.gone_s == pytest.approx(services * service_s, abs=1e-9)
+
+
 def test_the_hottest_partition_is_gone_last():
     shared = group(2, "{deterministic: 20ms}")
     partitions = "{count: 2, shares: [0.6, 0.4]}"
