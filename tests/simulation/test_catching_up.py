@@ -81,17 +81,30 @@ def test_the_curve_of_constant_arrivals_is_a_line(constant):
 
 
 @pytest.mark.parametrize("queue", ["w", "b"])
-def test_it_is_gone_at_the_very_event_that_leaves_no_more_than_usual(queue):
-    # Nobody works at the stop, and the last of 60 has just come: k services later k + 1 are taken
-    # and ⌊k S/a⌋ more have come. One event more or less would be S/(1 − S/a) = 43 ms.
-    service_s, every_s, waiting = 0.010, 0.013, 60
-    law, every = f"{{deterministic: {service_s}s}}", f"{{deterministic: {every_s}s}}"
-    of_broker = system("", every=every, broker=f"{{service: {law}}}")
-    model = group(1, law, every=every) if queue == "w" else of_broker
-    found = td.catch_up(model, queue, backlog=waiting, replications=2)
-    assert found.usual == 0
+@pytest.mark.parametrize(("at_once", "every_s", "usual"), [(1, 0.013, 0), (4, 0.051, 2)])
+def test_it_is_gone_at_the_very_event_that_leaves_no_more_than_usual(
+    queue, at_once, every_s, usual
+):
+    # Nobody works at the stop, and the last of 60 have just come: k services later k + 1 are taken
+    # and ⌊k S/a⌋ times as many as come at once have come. One event more or less is some 45 ms. Of
+    # four, 3, 2, 1 wait for 10 ms each: 1.2 in the mean.
+    service_s, waiting = 0.010, 60
+    law = f"{{deterministic: {service_s}s}}"
+    batch = f"{{every: {{deterministic: {every_s}s}}, batch: {{{at_once}: 1}}}}"
+    of_broker = f"{{service: {law}}}" if queue == "b" else "{}"
+    of_group = f", processing: {law}, consumers: 1" if queue == "w" else ""
+    model = td.loads(f"""
+        tidings: 1
+        brokers: {{b: {of_broker}}}
+        publishers: {{p: {{at: b, publishes: {batch}, content: {{event: {{x: 1}}}}}}}}
+        subscribers: {{w: {{at: b, wants: {{}}{of_group}}}}}
+    """)
+    found = td.catch_up(model, queue, backlog=waiting, replications=40)
+    assert found.usual == usual
     services = next(
-        k for k in range(1000) if waiting + math.floor(k * service_s / every_s) - (k + 1) <= 0
+        k
+        for k in range(1000)
+        if waiting + at_once * math.floor(k * service_s / every_s) - (k + 1) <= usual
     )
     assert found.gone_s == pytest.approx(services * service_s, abs=1e-9)
 
