@@ -17,7 +17,7 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark, of_system
+from tidings.model.remarks import BLOCKED, Remark, of_system
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
 
@@ -316,7 +316,7 @@ def _blocking(totals: Totals) -> list[Remark]:
             continue
         remarks.append(
             Remark(
-                kind="blocked publishers",
+                kind=BLOCKED,
                 what="publishers are blocked while this buffer is full, and their events wait "
                 f"{seconds / events:.3g} s in the mean before they can be sent",
                 where=(senders.name_of(number, groups),),
