@@ -321,8 +321,8 @@ def test_at_most_once_what_a_member_holds_that_crashes_is_lost():
 def test_once_slow_handling_is_not_handled_again():
     """What was received is not sent again: as if nobody waited for acknowledgements."""
     often, once, calm = (
-        row_of(group(f"{{count: 4, prefetch: 3{more}}}", processing="{exponential: 40ms}"), **FEWER)
-        for more in (", ack_wait: 30ms", ", ack_wait: 30ms, qos: 2", "")
+        row_of(group(f"{{count: 4, prefetch: 3{more}}}", rate=30), **FEWER)
+        for more in (", ack_wait: 30ms, deliveries: 2", ", ack_wait: 30ms, qos: 2", "")
     )
     assert often["handled_again"] > 0.1
     assert once["handled_again"] == 0.0
