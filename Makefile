@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
   $(BIN)/python -m pytest -n 2 --dist loadfile --durations 60
 
-.PHONY: demo prepare test quick check nightly lint docs bench clean
+.PHONY: demo prepare compiled wheel test quick check nightly lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
@@ -17,8 +17,14 @@ demo: $(READY)  ## the main job: traces to report, on a sample system
 prepare: $(READY)  ## compile and keep what first runs would wait for
 	$(BIN)/tidings prepare
 
+compiled: $(READY)  # what tests run: kernels as they are now, compiled one by one
+	TIDINGS_KERNELS=compiled $(BIN)/tidings prepare
+
+wheel: $(READY)  ## a wheel for this kind of processor in dist, with its machine code
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
 test: $(READY)  ## everything that CI runs
-	$(MAKE) -j 2 lint prepare
+	$(MAKE) -j 2 lint compiled
 	$(PYTEST)
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes

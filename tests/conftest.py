@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["sharing_out"]
 
+# Tests ask kernels as they are written now, function by function; a library has only whole parts.
+os.environ.setdefault("TIDINGS_KERNELS", "compiled")
+
 BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
 

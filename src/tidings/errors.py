@@ -123,6 +123,7 @@ _EXTRAS = {
     "pyspark": "spark",
     "py4j": "spark",
     "nats": "nats",
+    "numba": "compile",
     "matplotlib": "notebook",
     "pyarrow": "spark",
     "google": "otlp",

@@ -14,6 +14,7 @@ import pytest
 
 import tidings
 from tidings.kernels import compile as compiling
+from tidings.kernels import library
 from tidings.kernels.streams import uniform
 from tidings.model import own_folders
 
@@ -59,11 +60,11 @@ def test_the_cache_serves_until_a_called_module_changes(tmp_path):
 
 def test_the_hash_covers_the_kernels_of_an_engine_and_those_shared(tmp_path, monkeypatch):
     def hashed():
-        compiling.source_hash.cache_clear()
+        library.source_hash.cache_clear()
         engines = ("simulation", "petri", compiling.engine_of(Path("/elsewhere/own_kernel.py")))
-        return [compiling.source_hash(engine) for engine in engines]
+        return [library.source_hash(engine) for engine in engines]
 
-    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(library, "_PACKAGE", tmp_path)
     changes = {  # of the hashes of the simulator, of nets, and of kernels of somebody else
         "kernels/streams.py": [True, True, True],
         "model/delay_grid.py": [True, True, True],
@@ -82,7 +83,7 @@ def test_the_hash_covers_the_kernels_of_an_engine_and_those_shared(tmp_path, mon
             assert [old != new for old, new in pairs] == changed, file
     finally:
         monkeypatch.undo()
-        compiling.source_hash.cache_clear()
+        library.source_hash.cache_clear()
 
 
 def test_an_engine_sees_no_kernels_of_another():

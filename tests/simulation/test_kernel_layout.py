@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tidings.kernels import calendar
-from tidings.kernels.compile import Part
-from tidings.simulation import kernel_layout, kernel_parts
+from tidings.simulation import kernel_layout
 from tidings.simulation.kernel_layout import LAYOUT
 
 RECORDS = {
@@ -34,10 +33,3 @@ def test_a_world_points_to_its_tables_and_keeps_its_numbers():
     more = np.zeros(9, dtype=LAYOUT.tables["copies"])
     world.put("copies", more)
     assert world.record[0]["copies_length"] == 9
-
-
-def test_every_part_is_among_those_that_are_compiled_ahead():
-    parts = {each for each in vars(kernel_parts).values() if isinstance(each, Part)}
-    reached = {name for name in vars(kernel_parts) if name.endswith("_part")}
-    assert len(parts) == len(reached)
-    assert parts == set(kernel_parts.EVERY_PART)

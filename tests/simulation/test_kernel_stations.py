@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from tidings.kernels.calendar import key_of
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import apart
 from tidings.model.reading import loads
-from tidings.simulation.kernel_layout import DONE
+from tidings.simulation.kernel_layout import DONE, world_at
 from tidings.simulation.kernel_run import run
 from tidings.simulation.kernel_stations import close_gate, open_gate
 from tidings.simulation.network import compile_system
@@ -23,15 +23,15 @@ subscribers: {s: {at: hub, wants: {}}}
 """
 
 
-@compiled
-def _close(worlds):
-    close_gate(worlds[0], 0)
+@apart
+def _close(address, one, other):
+    close_gate(world_at(address), 0)
     return 0
 
 
-@compiled
-def _open(worlds):
-    open_gate(worlds[0], 0)
+@apart
+def _open(address, one, other):
+    open_gate(world_at(address), 0)
     return 0
 
 

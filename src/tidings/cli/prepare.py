@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,21 +12,20 @@ _SECONDS = 20.0  # of traffic, to warm Spark up
 
 
 def prepare(json: options.Json = False) -> None:
-    """Compile the simulator and keep Spark's classes, so that no other command waits for that.
+    """Build the simulators' machine code and keep Spark's classes, so that nothing waits for them.
 
     Takes a few minutes, once after each installation, and some 200 MB in the user's cache folder.
-    Without it, the first run of each kind compiles what it needs, and Spark starts more slowly.
+    A wheel for this processor brings its machine code. Without that, and without this command, the
+    first run of each kind compiles what it needs; and Spark starts more slowly.
 
     Example: tidings prepare
     """
     with console.progress("prepare") as step:
-        step("compiling the simulator, step 1 of 3")
-        _compile_simulator()
-        step("compiling the simulator of Petri nets, step 2 of 3")
-        _compile_petri_nets()
+        step("building the simulators, step 1 of 2")
+        _build_simulators()
         archive = None
         if find_spec("pyspark") is not None:
-            step("keeping Spark's classes, step 3 of 3")
+            step("keeping Spark's classes, step 2 of 2")
             archive = _keep_classes()
     if json:
         console.show_json({"archive": None if archive is None else str(archive)})
@@ -33,27 +33,21 @@ def prepare(json: options.Json = False) -> None:
     kept = "Spark is not installed (pip install 'tidings[spark]')."
     if archive is not None:
         kept = f"Spark's classes are in {archive}."
-    console.show(f"The simulators are compiled. {kept}")
+    console.show(f"The simulators are built. {kept}")
 
 
-def _compile_simulator() -> None:
-    from tidings.demonstration.sample_system import market_and_weather
-    from tidings.simulation.kernel_parts import EVERY_PART
-    from tidings.simulation.run import simulate
+def _build_simulators() -> None:
+    """Build one library of all kernels, or compile them one by one where there is no C compiler."""
+    from tidings.kernels.building import build_library, can_build, every_part
+    from tidings.kernels.compile import BUILT, HOW
 
-    simulate(market_and_weather(), duration_s=1.0, warmup_s=0.0, replications=2)
-    for part in EVERY_PART:
+    if HOW == BUILT:
+        return
+    if can_build() and os.environ.get("TIDINGS_KERNELS") != HOW:
+        build_library()
+        return
+    for part in every_part():
         _ = part.address
-
-
-def _compile_petri_nets() -> None:
-    from tidings.demonstration.sample_system import market_and_weather
-    from tidings.model.system_workload import workload_of
-    from tidings.petri.generating import generate_net
-    from tidings.petri.simulating import simulate_net
-
-    net = generate_net(workload_of(market_and_weather()))
-    simulate_net(net, duration_s=1.0, warmup_s=0.0, replications=2)
 
 
 def _keep_classes() -> Path:

@@ -1,57 +1,64 @@
-"""The one way Tidings compiles: to machine code, without the interpreter lock, kept on disk.
+"""How kernels become machine code: built ahead as a library, or compiled when first called.
 
-Numba keeps what it compiled beside a stamp of the function's own file. A kernel that calls kernels
-of other files would then go on running their old code after they change. So the cache lies in the
-user's cache folder under a hash of all sources that an engine is made of: its own kernels and those
-that engines share. Any change there begins a fresh cache, and other engines keep theirs. Other
-users of numba in the same process are not touched.
+Kernels are written in the part of Python that numba compiles. Python calls them through *parts*:
+functions of the address of a world and two whole numbers that give a whole number. Where machine
+code was built ahead (:mod:`library`), parts are found in it and nothing is compiled: numba need not
+even be installed. Else numba compiles what is called, and keeps it on disk beside a hash of all
+sources that an engine is made of: its own kernels and those that engines share. Numba itself looks
+only at a function's own file, and would go on running old code of others. Other users of numba in
+the same process are not touched.
+
+``TIDINGS_KERNELS=compiled`` in the environment leaves the library alone, and ``plain`` (or
+``NUMBA_DISABLE_JIT=1``) runs kernels as the Python that they are, for debugging.
 """
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-import numba
-from numba.core import caching, ccallback, types
-
+from tidings.kernels.library import addresses, find_library, source_hash
 from tidings.model.own_folders import cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NJIT: Any = numba.njit  # whose types know neither all its options nor all its results
-_CONFIG: Any = numba.config
-IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
+BUILT, COMPILED, PLAIN = "built", "compiled", "plain"
+
+
+def _choose() -> str:
+    """Choose how kernels are run in this process."""
+    chosen = os.environ.get("TIDINGS_KERNELS", "")
+    if chosen == PLAIN or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return PLAIN
+    return BUILT if chosen != COMPILED and find_library() is not None else COMPILED
+
+
+HOW = _choose()
+IS_COMPILING = HOW == COMPILED
 
 _PACKAGE = Path(__file__).parents[1]
 _ANY_ENGINE = "**"
+_FORM = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
+_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-def compiled(function: Function) -> Function:
-    """The function compiled when first called, in nopython mode, releasing the lock, cached.
+def primitive(function: Function) -> Function:
+    """The function compiled when first called, in nopython mode: for what other kernels call.
 
-    Division by zero follows IEEE rules as in NumPy. With ``NUMBA_DISABLE_JIT=1`` in the environment
-    the function stays plain Python.
+    It makes no arrays. It then need not count references to the arrays it is handed, which costs
+    more than drawing a random number does. Division by zero follows IEEE rules as in NumPy.
     """
     return _compiled(function)
 
 
-def primitive(function: Function) -> Function:
-    """Like :func:`compiled`, for a function that other kernels call and that makes no arrays.
-
-    It then need not count references to the arrays it is handed, which costs more than drawing a
-    random number does.
-    """
-    return _compiled(function, _nrt=False)
-
-
 def inlined(function: Function) -> Function:
     """Like :func:`primitive`, and small: its code is copied into whatever calls it."""
-    return _compiled(function, _nrt=False, forceinline=True)
+    return _compiled(function, forceinline=True)
 
 
 def merged(function: Function) -> Function:
@@ -60,52 +67,75 @@ def merged(function: Function) -> Function:
     What is compiled alone is optimised again with everything it calls, at every level of calls;
     long chains of small functions would take minutes.
     """
-    return _compiled(function, _nrt=False, inline="always")
+    return _compiled(function, inline="always")
 
 
 class Part:
-    """A part of a kernel that is compiled on its own, when its address is first asked for.
+    """A function of kernels that is called by its address, and made machine code on its own.
 
     It is a function of (address of the world, whole number, whole number) that gives a whole
-    number. Whoever calls it by its address (``memory.Layout.part``) is compiled without it: once,
-    instead of once more with every caller, and not at all where it is never called.
+    number. Kernels that call it (``memory.Layout.part``) are compiled without it: once, instead of
+    once more with every caller, and not at all where it is never called.
     """
 
     def __init__(self, function: Callable[[Any, int, int], int]) -> None:
         self.function = function
         self._lock = Lock()
         self._compiled: Any = None
+        PARTS[self.name] = self
 
     def __call__(self, world: Any, one: int, other: int) -> int:
         """Run it as plain Python, of the world itself."""
         return self.function(world, one, other)
 
     @property
+    def name(self) -> str:
+        """What it is called in a library."""
+        return f"{self.function.__module__}.{self.function.__name__}".replace(".", "_")
+
+    @property
     def address(self) -> int:
         """Where its machine code lies, in this process."""
+        if HOW == BUILT:
+            return addresses()[self.name]
         with self._lock:
             if self._compiled is None:
-                signature = (types.int64,) * 3, types.int64
-                options = {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-                make: Any = ccallback.CFunc
-                compiled = make(self.function, signature, locals={}, options=options)
-                make_cache: Any = _KernelCache
-                compiled._cache = make_cache(self.function)
-                compiled.compile()
-                self._compiled = compiled
+                self._compiled = self.compile(is_kept=True)
             return int(self._compiled.address)
+
+    def compile(self, *, is_kept: bool) -> Any:
+        """Compile it now, or load what was kept; as numba has it."""
+        from numba.core import ccallback, types
+
+        make: Any = ccallback.CFunc
+        signature = (types.int64,) * 3, types.int64
+        compiled = make(self.function, signature, locals={}, options=_OPTIONS)
+        if is_kept:
+            compiled._cache = _kernel_cache(self.function)
+        compiled.compile()
+        return compiled
+
+    def run(self, world: int) -> int:
+        """Run it on the world at this address, without Python's lock."""
+        return int(_FORM(self.address)(world, 0, 0))
+
+
+PARTS: dict[str, Part] = {}  # all that were imported, by their names
 
 
 def apart(function: Callable[[Any, int, int], int]) -> Part:
-    """The function as a part of a kernel that is compiled on its own."""
+    """The function as one that Python, or other kernels, call by its address."""
     return Part(function)
 
 
 def _compiled(function: Function, **options: bool | str) -> Function:
-    fast: Any = _NJIT(nogil=True, error_model="numpy", **options)(function)
-    if IS_COMPILING:
-        make_cache: Any = _KernelCache
-        fast._cache = make_cache(function)
+    if not IS_COMPILING:
+        return function
+    import numba
+
+    make: Any = numba.njit  # whose types know neither all its options nor all its results
+    fast: Any = make(nogil=True, error_model="numpy", _nrt=False, **options)(function)
+    fast._cache = _kernel_cache(function)
     return fast
 
 
@@ -119,51 +149,14 @@ def engine_of(file: Path) -> str:
 
 
 @cache
-def source_hash(engine: str) -> str:
-    """A hash of every module whose text an engine's machine code depends on, as hex digits."""
-    # The edges of the delay grid are frozen into the kernels when these are compiled.
-    patterns = ("kernels/**/*.py", f"{engine}/kernel*.py", "model/delay_grid.py")
-    files = {file for pattern in patterns for file in _PACKAGE.glob(pattern)}
-    digest = hashlib.blake2b(digest_size=12)
-    for file in sorted(files):
-        text = file.read_bytes()
-        digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\0{len(text)}\0".encode())
-        digest.update(text)
-    return digest.hexdigest()
-
-
-@cache
 def kernel_folder(engine: str) -> Path:
-    """Where an engine's machine code is kept."""
+    """Where an engine's machine code is kept that was compiled when it was called."""
     return cache_folder("kernels", source_hash(engine))
 
 
-class _KernelLocator(caching._CacheLocator):
-    """Tells numba where a kernel's machine code lies and from which sources it was made."""
+def _kernel_cache(function: Callable[..., Any]) -> Any:
+    """Where numba keeps a kernel's machine code, and from which sources it was made."""
+    from tidings.kernels.keeping import KernelCache
 
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file = file  # numba looks for it when it warns
-        self._line = function.__code__.co_firstlineno
-        self._module = function.__module__
-        self._engine = engine_of(Path(file))
-
-    def get_cache_path(self) -> str:
-        return str(kernel_folder(self._engine))
-
-    def get_source_stamp(self) -> str:
-        return source_hash(self._engine)
-
-    def get_disambiguator(self) -> str:
-        return f"{self._module}-{self._line}"
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _KernelLocator:
-        return cls(py_func, py_file)
-
-
-class _KernelCacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = [_KernelLocator]  # noqa: RUF012 - declared so by numba
-
-
-class _KernelCache(caching.FunctionCache):
-    _impl_class = _KernelCacheImpl
+    make: Any = KernelCache
+    return make(function)

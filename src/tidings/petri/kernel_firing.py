@@ -8,10 +8,10 @@ import numpy as np
 
 from tidings.kernels.bins import bin_of, count_delay
 from tidings.kernels.calendar import key_of, set_key
-from tidings.kernels.compile import inlined, merged, primitive
+from tidings.kernels.compile import apart, inlined, merged, primitive
 from tidings.kernels.sampling import choose, draw
 from tidings.kernels.streams import uniform
-from tidings.petri.kernel_layout import DONE, arrays, tables
+from tidings.petri.kernel_layout import DONE, arrays, tables, world_at
 
 
 @inlined
@@ -227,10 +227,10 @@ def start_clock(world: Any, number: int, kind: int, offset: int) -> None:
     set_key(arrays.nodes(world), world.queue_count + number, due)
 
 
-@primitive
-def start_sources(worlds: Any) -> int:
+@apart
+def start_sources(address: Any, one: int, other: int) -> int:
     """Give every mode that takes nothing its first moment, as if it had been going on for ever."""
-    world = worlds[0]
+    world = world_at(address)
     for number in range(world.timed_length):
         timed = tables.timed(world, number)
         mode = tables.modes(world, timed.mode)

@@ -127,6 +127,7 @@ TABLES: dict[str, np.dtype[Any]] = {
 }
 LAYOUT = Layout(NUMBERS, TABLES)
 # By the names above: tables.tokens(world, position) is a record, arrays.nodes(world) a whole table.
+world_at = LAYOUT.world()
 tables, arrays = LAYOUT.records(), LAYOUT.arrays(streams=4)
 
 # How a run comes back.

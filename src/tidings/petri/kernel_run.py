@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import merge, set_key
-from tidings.kernels.compile import inlined, merged, primitive
+from tidings.kernels.compile import apart, inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.petri.kernel_firing import choose_mode_of, fire_held, hold, leave, put, settle, strike
 from tidings.petri.kernel_layout import (
@@ -24,6 +24,7 @@ from tidings.petri.kernel_layout import (
     SHARING,
     arrays,
     tables,
+    world_at,
 )
 
 
@@ -126,14 +127,14 @@ def complete(world: Any, number: int) -> int:
     return index
 
 
-@primitive
-def run(worlds: Any) -> int:
+@apart
+def run(address: Any, one: int, other: int) -> int:
     """Simulate on to the world's end; why it came back.
 
     ``DONE``; ``NEEDS_ROOM`` when tokens run short (nothing is half done then, and the caller makes
     room and calls again); ``ENDLESS`` when transitions fire for ever without any time passing.
     """
-    world = worlds[0]
+    world = world_at(address)
     while True:
         if world.free_tokens <= world.most_put:
             return NEEDS_ROOM

@@ -627,6 +627,7 @@ PARTS = (
 LAYOUT = Layout(NUMBERS, TABLES, PARTS)
 # By the names above: tables.copies(world, position) is a record, arrays.nodes(world) a whole table,
 # calls.start(world, one, other) a call of a part.
+world_at = LAYOUT.world()
 tables, arrays, calls = LAYOUT.records(), LAYOUT.arrays(streams=4), LAYOUT.calls()
 
 # How a run comes back.

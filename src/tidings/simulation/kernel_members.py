@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import apart, inlined, primitive
 from tidings.simulation.kernel_copies import launch
 from tidings.simulation.kernel_groups import (
     ask_for_more,
@@ -17,7 +17,7 @@ from tidings.simulation.kernel_groups import (
     drop_requests,
     hand_out,
 )
-from tidings.simulation.kernel_layout import DONE, FIRST_MOMENT, tables
+from tidings.simulation.kernel_layout import DONE, FIRST_MOMENT, tables, world_at
 from tidings.simulation.kernel_senders import end_linger
 from tidings.simulation.kernel_stations import (
     close_gate,
@@ -129,10 +129,10 @@ def ring(world: Any, number: int) -> None:
         end_linger(world, number - 2 * groups)
 
 
-@primitive
-def stop(worlds: Any) -> int:
+@apart
+def stop(address: Any, one: int, other: int) -> int:
     """Stop the queue that is watched: who works keeps what is left of it, what comes waits."""
-    world = worlds[0]
+    world = world_at(address)
     if world.watched_group >= 0:
         tables.groups(world, world.watched_group).stopped = 1
     for at in range(world.first_watched, world.last_watched):
@@ -141,10 +141,10 @@ def stop(worlds: Any) -> int:
     return DONE
 
 
-@primitive
-def go_on(worlds: Any) -> int:
+@apart
+def go_on(address: Any, one: int, other: int) -> int:
     """Let the queue that is watched go on where it stopped."""
-    world = worlds[0]
+    world = world_at(address)
     number = world.watched_group
     if number < 0:
         for at in range(world.first_watched, world.last_watched):

@@ -14,7 +14,7 @@ from tidings.simulation.kernel_brokers import finish_in_line, is_let_in, leaves_
 from tidings.simulation.kernel_copies import settle
 from tidings.simulation.kernel_forwarding import leave_among_failures
 from tidings.simulation.kernel_groups import visit_group
-from tidings.simulation.kernel_layout import FIRST_MOMENT, LAYOUT, TO_SENDER, calls, tables
+from tidings.simulation.kernel_layout import FIRST_MOMENT, TO_SENDER, calls, tables, world_at
 from tidings.simulation.kernel_members import ring, turn_member
 from tidings.simulation.kernel_peers import approach, queue_up
 from tidings.simulation.kernel_recovery import turn_away
@@ -23,8 +23,6 @@ from tidings.simulation.kernel_spreading import fill_tables, hear
 from tidings.simulation.kernel_stations import joins_otherwise
 from tidings.simulation.kernel_switches import change, start_failing, start_switches
 from tidings.simulation.kernel_wanting import note_wanted
-
-world_at = LAYOUT.world()
 
 
 @apart
@@ -163,14 +161,6 @@ _BEYOND_BARE = {
 }
 _OF_GROUPS = {"visit": visit_part, "ring": ring_part, "turn_member": turn_member_part}
 _OF_CHURN = {"hear": hear_part, "note_wanted": note_wanted_part}
-EVERY_PART = (
-    *_BEYOND_BARE.values(),
-    *_OF_GROUPS.values(),
-    *_OF_CHURN.values(),
-    leave_among_failures_part,
-    join_otherwise_part,
-    finish_in_line_part,
-)
 
 
 def parts_of(numbers: Mapping[str, float], tables: Mapping[str, Any]) -> dict[str, Part]:

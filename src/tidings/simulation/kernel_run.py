@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import pop, set_key
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import apart, merged, primitive
 from tidings.kernels.memory import copy_bytes
 from tidings.kernels.sampling import choose
 from tidings.kernels.streams import exponential
@@ -40,6 +40,7 @@ from tidings.simulation.kernel_layout import (
     arrays,
     calls,
     tables,
+    world_at,
 )
 
 
@@ -132,10 +133,10 @@ def try_again(world: Any, is_over: bool) -> bool:
     return False
 
 
-@primitive
-def schedule_first(worlds: Any) -> int:
+@apart
+def schedule_first(address: Any, one: int, other: int) -> int:
     """Give every publisher its first moment, as if all had been going on for ever."""
-    world = worlds[0]
+    world = world_at(address)
     for index in range(world.publisher_count):
         publisher = tables.publishers(world, index)
         if publisher.day != -1:
@@ -148,15 +149,15 @@ def schedule_first(worlds: Any) -> int:
     return DONE
 
 
-@primitive
-def run(worlds: Any) -> int:
+@apart
+def run(address: Any, one: int, other: int) -> int:
     """Simulate on from where the world stands; why it came back.
 
     ``DONE``, or ``NEEDS_ROOM`` when copies or publications run short, or ``TAPE_FULL``: the caller
     makes room and calls again. Or ``BACKLOG_REACHED`` where that is watched. Nothing is half done
     at those moments.
     """
-    world = worlds[0]
+    world = world_at(address)
     while True:
         if world.free_copies <= world.fan_out or world.free_publication < 0:
             return NEEDS_ROOM

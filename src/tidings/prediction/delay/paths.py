@@ -110,9 +110,7 @@ class Paths:
         carry_outwards(home, self._arcs(tree), hops, span, tails, first)
         entries = self._at_first.values.reshape(-1, *tails.shape[1:])
         inverted = np.zeros((2, publishers.size, grid.times_s.size))
-        invert_paths(
-            publishers, starts, entries, tails, first, span, grid.rules, (inverted[0], inverted[1])
-        )
+        invert_paths(publishers, starts, entries, tails, first, span, grid.rules, inverted)
         rows = self.tail_rows(starts)
         bare = _bare(self._at_first).take_series(
             publishers, self._outward_bare.to(home, tree), rows
