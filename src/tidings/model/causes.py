@@ -22,7 +22,10 @@ KINDS = {
     "waiting": "waiting at {}",
     "service": "service at {}",
     "travel": "travelling {}",
+    "network": "the shared network {}",
     "loss": "loss on {}",
+    "overflow": "the full queue of {}",
+    "batches": "batches of {}",
     "outages": "outages of {}",
     "away": "{} away",
     "own queue": "the queue of {}",
@@ -33,6 +36,7 @@ KINDS = {
 # they fill, a deadline that no path can meet more than each part of the path.
 TELLING = ("overload", "deadline", "bursts")
 LEAST = 5e-4  # of a share: what costs less is not listed
+MOST_OF_ONE = 8  # causes of one subscriber that are listed
 _MOST_OF = 0.5  # of the dearest cost
 
 

@@ -29,6 +29,8 @@ from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, rough_causes
+from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
+from tidings.prediction.simulated_causes import simulated_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.options import SimulationOptions
@@ -208,13 +210,13 @@ def _by_simulation_alone(
 
 
 def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> pd.DataFrame:
-    """Give costs of causes by what theory can play; none where it still has no answer."""
+    """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return table("causes")
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
-        return table("causes")
+        return simulated_causes(system, asked.seed, min(asked.seconds, CAUSE_SECONDS))
     return rough_causes(system, answer, calm.outcome)
 
 

@@ -1,9 +1,9 @@
 """What causes cost where theory has no answer: it has one for a system without what it lacks.
 
-Publishers with times of their own (``publishes``) publish as often at random, consumer groups take
-no time, full buffers block nobody, recovery ends at once. What a subscriber would gain in that
-system is what bursts cost it, or its group, or the buffers that hold its publishers back; all other
-causes cost what they cost there.
+Publishers with times or rates of their own (``publishes``, ``rates``) publish as often at random,
+consumer groups take no time, full buffers block nobody, recovery ends at once. What a subscriber
+would gain in that system is what bursts cost it, or its group, or the buffers that hold its
+publishers back; all other causes cost what they cost there.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tidings.model.laws import Exponential
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
 from tidings.model.remarks import BLOCKED
-from tidings.model.system import WHEN_FULL, Recovery, System
+from tidings.model.system import WHEN_FULL, Publisher, Recovery, System
 
 
 def calmed(system: System) -> System:
     """Leave out of a system what theory lacks and can be left out."""
     publishers = [
-        replace(each, publishes=None, every=Exponential(mean_s=1.0 / each.rate_per_s))
-        if each.publishes is not None
+        replace(each, publishes=None, rates=None, every=Exponential(mean_s=1.0 / each.rate_per_s))
+        if _is_uneven(each)
         else each
         for each in system.publishers
     ]
-    if any(each.publishes is not None for each in system.publishers):
+    if any(map(_is_uneven, system.publishers)):
         system = replace(system, publishers=tuple(publishers))
     if column(system.subscribers, "consumers").where(lambda each: each is not None).size:
         alone = [
@@ -50,15 +50,17 @@ def calmed(system: System) -> System:
     return system
 
 
+def _is_uneven(publisher: Publisher) -> bool:
+    return publisher.publishes is not None or publisher.rates is not None
+
+
 def rough_causes(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
     """Give the causes of the calm system, and what everybody gains by its being calm.
 
     Bursts of several publishers are told of none: what each costs is not known; nor are bursts told
     apart from buffers that block. Of these, the one that blocks most is named.
     """
-    common = [
-        Cause("bursts", each.name) for each in system.publishers if each.publishes is not None
-    ]
+    common = [Cause("bursts", each.name) for each in system.publishers if _is_uneven(each)]
     blocked = [each for each in answer.remarks if each.kind == BLOCKED]
     if blocked:
         most = max(blocked, key=lambda each: each.size or 0.0)
