@@ -10,6 +10,7 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
+from tidings.model.causes import Cause
 from tidings.planning import budget as module
 from tidings.planning.budget import Remedy, explain
 from tidings.planning.changes import changed
@@ -198,3 +199,12 @@ def test_the_command(tmp_path, capsys):
     assert run(["explain", str(path), "--limit", "2", "--no-remedies"]) == 0
     said = capsys.readouterr().out
     assert "The busiest broker is hub" in said
+
+
+def test_against_back_pressure_whatever_is_full_gets_faster():
+    system = reading.loads(QUEUE)
+    (broker,) = (each.name for each in system.brokers)
+    subscriber = system.subscribers[0].name
+    totals = [(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
+    found = list(module._promising(system, predict(system), totals))
+    assert found == [(f"speed '{broker}' x2",), (f"processing '{subscriber}' x0.5",)]

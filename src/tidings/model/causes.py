@@ -29,6 +29,7 @@ KINDS = {
     "outages": "outages of {}",
     "away": "{} away",
     "own queue": "the queue of {}",
+    "back-pressure": "back-pressure of {}",
     "churn": "not subscribed in time",
 }
 # A cause that makes up most of the dearest one says more than that: bursts more than the queue that

@@ -313,6 +313,9 @@ def _promising(
         elif kind == "bursts":
             (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
             yield (f"rate {_target(system, place)} {rate:.6g}/s",)
+        elif kind == "back-pressure":
+            faster = "waiting" if place in system.broker_index else "own queue"
+            yield (CHANGES[faster].format(_target(system, place)),)
         elif kind in CHANGES:
             if kind == "own queue":
                 yield from _more_members(system, place)

@@ -84,7 +84,7 @@ class Shares(Series[Counts]):
         widths = self.totals.half_widths[self.totals.units.of_subscriber]
         rows = np.flatnonzero(self.times_wanted > 1.0)
         rows = rows[np.argsort(-widths[rows], kind="stable")]
-        named = names(self.totals.compiled.system.subscribers)
+        named = names(self.totals.compiled.asked.subscribers)
         bound = "seconds" if self.clock.is_over else "replications"
         return Remark(
             kind="not held",
