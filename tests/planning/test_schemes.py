@@ -14,9 +14,10 @@ from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
+from tidings.model.remarks import Remark
 from tidings.model.system import SCHEMES
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Target, deciding, verdict
-from tidings.planning.schemes import _report, compare_schemes, under
+from tidings.planning.schemes import _lasting, _report, compare_schemes, under
 from tidings.prediction.predict import predict
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions
@@ -124,8 +125,12 @@ def test_errors_of_the_shares_that_count_are_told(advice):
     assert [each.error for each in advice.reports] == pytest.approx([0.002] * 5)
     cells = {each.title: each.cells for each in scheme_tables(advice.to_document())[0].columns}
     assert cells["error"] == ["± 0.002"] * 5
-    said = " ".join(warning for each in advice.reports for warning in each.warnings)
-    assert "theory alone was used" not in said  # the table has the errors of both together
+
+
+def test_a_warning_of_errors_that_the_simulation_mends_is_not_repeated():
+    remarks = (Remark(kind="not held", what="less precise"), Remark(kind="overload", what="full"))
+    predicted = Outcome(source="predicted", subscribers=table("subscribers"), remarks=remarks)
+    assert _lasting(predicted) == ("full",)
 
 
 def test_every_simulated_share_has_its_error(advice, system):

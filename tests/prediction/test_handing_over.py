@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tidings as td
+from tidings.model.features import FEATURES
 from tidings.model.reading import loads
 from tidings.prediction.predict import PredictOptions, predict
+from tidings.simulation.run import HANDLED
 
 BASE = """
 tidings: 1
@@ -59,3 +61,7 @@ def test_other_questions_of_such_a_system_are_answered(feature):
     quick = PredictOptions(within=0.05, seconds=1.0)
     assert td.whatif(system, "rate all x1.1", options=quick) is not None
     assert td.explain(system, remedies=False) is not None
+
+
+def test_nothing_that_a_file_can_say_is_refused():
+    assert set(FEATURES) - HANDLED == set()

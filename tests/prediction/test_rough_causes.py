@@ -65,3 +65,42 @@ def test_bursts_of_several_are_put_down_to_none_of_them():
     )
     outcome = td.predict(td.loads(both), seconds=5.0)
     assert not (outcome.causes["cause"] == "bursts").any()
+
+
+BLOCKING = """
+tidings: 1
+lifetime: 200ms
+brokers: {hub: {BROKER}}
+publishers: {p: {at: hub, every: {rate: 20/s}, content: {event: {topic: a}}}}
+subscribers:
+  slow: {at: hub, wants: {} GROUP}
+  other: {at: hub, wants: {}}
+"""
+
+
+def blocking(broker="", group=""):
+    return td.loads(BLOCKING.replace("BROKER", broker).replace("GROUP", group))
+
+
+def test_who_waits_for_the_full_buffer_of_another_is_told_so():
+    group = ", processing: {exponential: 40ms}, consumers: {count: 1, buffer: 1, when_full: block}"
+    outcome = td.predict(blocking(group=group), within=0.02)
+    rows = outcome.subscribers.set_index("subscriber")
+    costs = outcome.causes.set_index("subscriber")
+    assert costs.loc["other", "cause"] == "back-pressure"
+    assert costs.loc["other", "place"] == "slow"
+    assert costs.loc["slow", "cause"] == "own queue"
+    # Without the buffer, nothing keeps the other's events: all that it misses is what it costs.
+    assert costs.loc["other", "cost"] == pytest.approx(1.0 - rows.loc["other", "on_time"], abs=1e-9)
+    assert costs.loc["other", "cost"] > 0.1
+    assert Cause("back-pressure", "slow").words == "back-pressure of slow"
+
+
+def test_a_broker_that_blocks_is_slow_rather_than_full():
+    """Where events wait before one server does not matter: as many are late without a limit."""
+    broker = "service: {exponential: 40ms}, buffer: 2, when_full: block"
+    outcome = td.predict(blocking(broker=broker), within=0.01)
+    late = math.exp(-(25.0 - 20.0) * 0.2)
+    (cause, cost), *_ = total_costs(outcome)
+    assert cause == Cause("waiting", "hub")
+    assert cost == pytest.approx(late - math.exp(-25.0 * 0.2), abs=2e-3)

@@ -62,6 +62,12 @@ class Traffic(threading.Thread):
         for name in ("one", "two"):
             clients.append(await connect("east", name))
             await clients[-1].subscribe("jobs", queue="workers", cb=keep("workers"))
+        clients.append(await connect("leaf", "keeper"))
+        kept = clients[-1].jetstream(timeout=10)
+        await kept.add_stream(name="KEPT", subjects=["kept.>"])
+        await kept.pull_subscribe("kept.>", durable="crew")
+        for _ in range(3):
+            await kept.publish("kept.a", b"nobody fetches it")
         await asyncio.sleep(0.5)  # until interest has spread
         self.ready.set()
         await asyncio.gather(*(self._publish(connect, name) for name in PUBLISHERS))
@@ -95,7 +101,8 @@ def captured(spark, few_rows, tmp_path_factory):
         plan = Plan(
             url=cluster.url("east"), pages=pages, seconds=6.0, most_per_s=1e6, lifetime_s=0.02
         )
-        whole = capture(plan, folder / "whole.jsonl")
+        (folder / "whole").mkdir()
+        whole = capture(plan, folder / "whole")
         traces = folder / "traces"
         monitors = [word for page in pages for word in ("--monitor", page)]
         words = ["capture", cluster.url("east"), *monitors, "--most", "8"]
@@ -105,7 +112,9 @@ def captured(spark, few_rows, tmp_path_factory):
         traffic.stop.set()
         traffic.join(60)
         assert traffic.problem is None
-    reports = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]
+    reports = [
+        json.loads(line) for line in (folder / "whole" / "reports.jsonl").read_text().splitlines()
+    ]
     return whole, reports, traffic, (code, traces)
 
 
@@ -172,11 +181,37 @@ def test_a_sample_becomes_trace_tables(spark, few_rows, captured):
     assert not any("clock" in note for note in learnt.notes)
 
 
+def test_heartbeats_cross_every_link_both_ways(spark, captured):
+    whole, reports, traffic, (_, traces) = captured
+    probes = td.read_traces(spark, traces).tables["probes"].collect()
+    assert {(row.source, row.target) for row in probes} == {
+        ("east", "west"),
+        ("west", "east"),
+        ("east", "leaf"),
+        ("leaf", "east"),
+    }
+    took_s = [(row.received_ns - row.sent_ns) / 1e9 for row in probes if row.received_ns]
+    assert len(took_s) == len(probes)  # none is lost
+    assert 0 < min(took_s) < 1.0  # servers of one machine have one clock
+    assert whole.probes > 0
+    subjects = {step.get("subj") for each in reports for step in each["events"]}
+    assert "tidings.heartbeat" not in subjects  # they are no messages
+    assert "tidings.heartbeat" not in traffic.published
+
+
+def test_consumers_are_polled_into_a_folder_of_their_own(spark, captured):
+    _, _, _, (_, traces) = captured
+    levels = td.read_traces(spark, traces / "consumers").tables["levels"]
+    counted = {(row.queue, row.entered, row.done) for row in levels.collect()}
+    assert counted == {("KEPT-crew", 3, 0)}
+    assert levels.count() >= 3  # one a second, of five
+
+
 def test_silence_is_said(tmp_path):
     with nats_cluster(tmp_path) as cluster:
         plan = Plan(url=cluster.url("east"), pages=(cluster.pages["east"],), seconds=1.0)
         with pytest.raises(EngineError, match="nothing was published"):
-            capture(plan, tmp_path / "none.jsonl")
+            capture(plan, tmp_path)
 
 
 def test_senders_of_common_subjects_are_told_apart_by_their_counters():

@@ -180,3 +180,25 @@ def test_what_is_offered_too_much_is_refused_unless_publishers_pause():
     publisher, group = constant(1, 2, pause=False)
     with pytest.raises(UnstableError, match="'w' is offered 1000 events/s"):
         td.simulate(system(publisher, f"w: {group}"), events=1_000)
+
+
+def test_every_group_of_a_count_blocks_its_publishers():
+    """An event leaves when there is room at all three: later than with one, as if listed."""
+    seldom = "p: " + PUBLISHER.replace("20/s", "12/s")
+    each = {
+        "one": f"w: {BLOCKING}",
+        "counted": f"w: {BLOCKING[:-1]}, count: 3}}",
+        "listed": ", ".join(f"w{number}: {BLOCKING}" for number in range(3)),
+    }
+    rows = {
+        name: td.simulate(
+            system(seldom, subscribers), seed=seed, replications=8, events=10_000
+        ).subscribers
+        for seed, (name, subscribers) in enumerate(each.items())
+    }
+    mean_s, error_s = (
+        {name: found[column].mean() for name, found in rows.items()}
+        for column in ("delay_mean_s", "delay_mean_se_s")
+    )
+    assert mean_s["counted"] - mean_s["one"] > 4 * (error_s["counted"] + error_s["one"])
+    assert abs(mean_s["counted"] - mean_s["listed"]) < 4 * (error_s["counted"] + error_s["listed"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.errors import InvalidInputError, UnstableError
 from tidings.model.reading import loads
 from tidings.simulation.run import simulate
 
@@ -116,10 +116,51 @@ def test_what_cannot_be_sent_in_time_is_an_overload():
         simulate(loads(half))
 
 
-def test_a_bandwidth_needs_sizes_and_a_count_needs_a_link_of_its_own():
+def test_a_bandwidth_needs_sizes():
     with pytest.raises(InvalidInputError, match=r"publishers\.p0 have no size"):
         simulate(chain(link=WIRE, head=""))
-    many = "t: {at: a, wants: {k: 2}, count: 5, link: {network: lan}}"
-    text = NETWORK.replace("DUPLEX", "full").replace("t: {at: a, wants: {k: 2}}", many)
-    with pytest.raises(UnsupportedError, match="list them one by one"):
-        simulate(loads(text))
+
+
+SHARING = """
+tidings: 1
+lifetime: 30ms
+size: 1kB
+networks: {lan: {bandwidth: 100kB/s}}
+brokers: {a: {}}
+publishers: {p: {at: a, every: {rate: 15/s}, content: {event: {k: 1}}}}
+subscribers: {SUBSCRIBERS}
+"""
+SENT_TO = "{at: a, wants: {}, link: {network: lan, reliability: 0.9}COUNT}"
+
+
+@pytest.mark.statistical
+def test_subscribers_of_a_count_are_sent_to_one_after_the_other():
+    """The wire is M/D/1 with four sendings each; one of four waits for 0 to 3 of them more."""
+    one = SENT_TO.replace("COUNT", ", count: 4")
+    row = run(loads(SHARING.replace("SUBSCRIBERS", f"s: {one}")), events=50_000).subscribers.iloc[0]
+    exact = md1_sojourn_s(0.6, 0.04) - 0.04 + (1 + 2 + 3 + 4) / 4 * 0.01
+    agrees(row["delay_mean_s"], exact, row["delay_mean_se_s"], 0.03)
+    agrees(row["delivered"], 0.9, (0.9 * 0.1 / row["events"]) ** 0.5, 0.01)
+    assert row["wanted_per_s"] == pytest.approx(15, rel=0.02)
+    assert row["count"] == 4
+
+
+@pytest.mark.statistical
+def test_a_count_on_a_network_is_the_mean_of_subscribers_listed_one_by_one():
+    one = SENT_TO.replace("COUNT", ", count: 3, processing: {exponential: 5ms}")
+    each = SENT_TO.replace("COUNT", ", processing: {exponential: 5ms}")
+    listed = ", ".join(f"s{number}: {each}" for number in range(3))
+    counted = run(
+        loads(SHARING.replace("SUBSCRIBERS", f"s: {one}")), seed=1, events=20_000
+    ).subscribers.iloc[0]
+    rows = run(loads(SHARING.replace("SUBSCRIBERS", listed)), seed=2, events=20_000).subscribers
+    assert rows["on_time"].max() - rows["on_time"].min() > 0.2, "their order does not matter"
+    error = (counted["on_time_se"] ** 2 + rows["on_time_se"].mean() ** 2) ** 0.5
+    assert error < 0.003
+    assert abs(counted["on_time"] - rows["on_time"].mean()) < 4 * error
+
+
+def test_a_count_on_a_network_fills_it_as_often():
+    one = SENT_TO.replace("COUNT", ", count: 7")
+    with pytest.raises(UnstableError, match=r"network 'lan' is overloaded, at 1\.05 times"):
+        simulate(loads(SHARING.replace("SUBSCRIBERS", f"s: {one}")))

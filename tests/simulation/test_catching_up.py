@@ -80,6 +80,36 @@ def test_the_curve_of_constant_arrivals_is_a_line(constant):
     assert backlogs[times_s > 1.05 * constant.gone_s].max() == 0.0
 
 
+@pytest.mark.parametrize(
+    ("queue", "at_once", "every_s", "usual"), [("w", 1, 0.013, 0), ("b", 4, 0.051, 2)]
+)
+def test_it_is_gone_at_the_very_event_that_leaves_no_more_than_usual(
+    queue, at_once, every_s, usual
+):
+    # Nobody works at the stop, and the last of 60 have just come: k services later k + 1 are taken
+    # and ⌊k S/a⌋ times as many as come at once have come. One event more or less is some 45 ms. Of
+    # four, 3, 2, 1 wait for 10 ms each: 1.2 in the mean.
+    service_s, waiting = 0.010, 60
+    law = f"{{deterministic: {service_s}s}}"
+    batch = f"{{every: {{deterministic: {every_s}s}}, batch: {{{at_once}: 1}}}}"
+    of_broker = f"{{service: {law}}}" if queue == "b" else "{}"
+    of_group = f", processing: {law}, consumers: 1" if queue == "w" else ""
+    model = td.loads(f"""
+        tidings: 1
+        brokers: {{b: {of_broker}}}
+        publishers: {{p: {{at: b, publishes: {batch}, content: {{event: {{x: 1}}}}}}}}
+        subscribers: {{w: {{at: b, wants: {{}}{of_group}}}}}
+    """)
+    found = td.catch_up(model, queue, backlog=waiting, replications=20)
+    assert found.usual == usual
+    services = next(
+        k
+        for k in range(1000)
+        if waiting + at_once * math.floor(k * service_s / every_s) - (k + 1) <= usual
+    )
+    assert found.gone_s == pytest.approx(services * service_s, abs=1e-9)
+
+
 def test_the_hottest_partition_is_gone_last():
     shared = group(2, "{deterministic: 20ms}")
     partitions = "{count: 2, shares: [0.6, 0.4]}"

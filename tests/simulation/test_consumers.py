@@ -10,6 +10,7 @@ import pytest
 import naive_groups
 import tidings as td
 from exact_queues import erlang_c
+from tidings.errors import InvalidSystemError
 
 LIFETIME_S = 0.2
 SERVICE_S = 0.04
@@ -294,3 +295,98 @@ def test_a_member_handles_what_expired_on_its_way():
     row = row_of(slow, events=20_000)
     assert row["late"] > 0.3
     assert row["lost_expired"] < 0.2
+
+
+# ---- quality of service in MQTT's sense ---------------------------------------------------------
+
+FEWER = {"events": 10_000, "replications": 8}
+
+
+@pytest.mark.statistical
+def test_at_most_once_what_a_member_holds_that_crashes_is_lost():
+    """A handling of 40 ms meets no crash with probability exp(−40 ms/MTBF), whatever waits."""
+    failing = "members: {a: {failure: {mtbf: 500ms, mttr: 50ms}}}"
+    lost, kept = (
+        row_of(group(f"{{{failing}, qos: {qos}}}", rate=8, processing="40ms"), **FEWER)
+        for qos in (0, 1)
+    )
+    exact = 1.0 - math.exp(-0.04 / 0.5)
+    error = math.sqrt(exact * (1.0 - exact) / lost["events"])
+    assert error < 0.05 * exact
+    assert abs(lost["lost_path_down"] - exact) < 4.0 * error
+    assert lost["delivered"] == pytest.approx(1.0 - lost["lost_path_down"], abs=1e-12)
+    assert kept["delivered"] == 1.0
+
+
+def test_once_slow_handling_is_not_handled_again():
+    """What was received is not sent again: as if nobody waited for acknowledgements."""
+    often, once, calm = (
+        row_of(group(f"{{count: 4, prefetch: 3{more}}}", rate=30), **FEWER)
+        for more in (", ack_wait: 30ms, deliveries: 2", ", ack_wait: 30ms, qos: 2", "")
+    )
+    assert often["handled_again"] > 0.1
+    assert once["handled_again"] == 0.0
+    assert once["on_time"] == calm["on_time"]
+    assert once["delay_mean_s"] == calm["delay_mean_s"]
+
+
+def test_once_what_is_lost_on_its_way_is_sent_again_and_handled_once():
+    """A try more for every loss, 80 ms apart: three of them are in time."""
+    model = group(
+        "{count: 2, prefetch: 0, ack_wait: 80ms, qos: 2}",
+        rate=5,
+        processing="1ms",
+        link="{reliability: 0.6}",
+    )
+    row = row_of(model, **FEWER)
+    assert (row["delivered"], row["handled_again"]) == (1.0, 0.0)
+    assert_near(row, "on_time", 1.0 - 0.4**3)
+
+
+def test_once_a_copy_that_comes_second_is_dropped():
+    """Two tries are under way when the first arrives: it alone is handled, though its clock ran."""
+    slow = "{delay: 70ms}"
+    once, calm = (
+        row_of(
+            group(f"{{count: 3, prefetch: 0{more}}}", rate=5, processing="20ms", link=slow), **FEWER
+        )
+        for more in (", ack_wait: 50ms, qos: 2", "")
+    )
+    assert once["handled_again"] == 0.0
+    assert once["delivered"] == 1.0
+    assert once["delay_mean_s"] == pytest.approx(calm["delay_mean_s"], rel=0.02)
+
+
+@pytest.mark.statistical
+def test_once_members_that_crash_have_others_handle_what_they_held_and_nobody_twice():
+    failing = "{a: {failure: {mtbf: 300ms, mttr: 100ms}}, b: {failure: {mtbf: 300ms, mttr: 100ms}}}"
+    often, once = (
+        row_of(
+            group(
+                f"{{members: {failing}, ack_wait: 60ms, qos: {qos}}}",
+                rate=10,
+                processing="40ms",
+                link="{delay: 15ms}",
+            ),
+            **FEWER,
+        )
+        for qos in (1, 2)
+    )
+    assert often["handled_again"] > 0.05
+    assert once["handled_again"] == 0.0
+    assert once["delivered"] == 1.0
+    assert once["delay_mean_s"] < often["delay_mean_s"]
+
+
+@pytest.mark.parametrize(
+    ("consumers", "said"),
+    [
+        ("{count: 2, qos: 0, ack_wait: 1s}", "with 0 nothing is acknowledged"),
+        ("{count: 2, qos: 2}", "after which what did not arrive is sent again"),
+        ("{count: 2, qos: 2, ack_wait: 1s, fetch: {size: 2}}", "come one by one"),
+        ("{count: 2, qos: 3}", "qos"),
+    ],
+)
+def test_qualities_of_service_that_contradict_the_rest_are_refused(consumers, said):
+    with pytest.raises(InvalidSystemError, match=said):
+        group(consumers)

@@ -239,10 +239,51 @@ def test_traces_are_written_whole_and_not_over_others(recording, tmp_path):
         ("{exponential: 7ms}", "{exponential: 7ms}, servers: 2"),
         ("{exponential: 7ms}", "{exponential: 7ms}, cpu: {service: 1ms}"),
         ("d: {at: hub, wants: {k: 2}", "d: {at: hub, wants: {k: 2}, lifetime: 15ms"),
-        ("d: {at: hub, wants: {k: 2}", "d: {at: hub, wants: {k: 2}, count: 3"),
     ],
 )
 def test_what_traces_could_not_tell_is_not_recorded(plain, untold):
     assert plain in SYSTEM
     with pytest.raises(UnsupportedError, match="recording as traces does not handle"):
         record(loads(SYSTEM.replace(plain, untold)), events=10)
+
+
+WAITS = """
+tidings: 1
+lifetime: 40ms
+size: 1kB
+brokers: {a: {}, b: {service: {exponential: 10ms}, BLOCKING}}
+links: [{between: [a, b], delay: 2ms, LINK}]
+publishers: {p: {at: a, every: {rate: 60/s}, content: {event: {k: 1}}, PUBLISHER}}
+subscribers: {s: {at: b, wants: {}, SUBSCRIBER}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "waits", "told", "subscribers"),
+    [
+        ("LINK", "bandwidth: 100kB/s", "bandwidth", 1),
+        ("BLOCKING", "buffer: 2, when_full: block", "blocked publishers", 1),
+        ("PUBLISHER", "batch: {size: 3, linger: 20ms}", "publishers that send in batches", 1),
+        ("SUBSCRIBER", "count: 2, link: {bandwidth: 100kB/s}", "bandwidth", 2),
+        ("SUBSCRIBER", "count: 3, link: {delay: {exponential: 5ms}}", None, 3),
+    ],
+)
+def test_rows_tell_of_everyone_when_it_came_and_a_remark_what_they_do_not(
+    place, waits, told, subscribers
+):
+    text = WAITS.replace(place, waits)
+    for other in ("LINK", "BLOCKING", "PUBLISHER", "SUBSCRIBER"):
+        text = text.replace(f", {other}", "")
+    found = record(loads(text), events=2_000, seed=4)
+    published, came = (found.tables[name].to_pandas() for name in ("publications", "deliveries"))
+    rows = found.outcome.subscribers.set_index("subscriber")
+    assert len(rows) == subscribers
+    came = came.merge(published, on="event")
+    delay_ns = came["received_ns"] - came["published_ns"]
+    on_time = (delay_ns <= came["lifetime_ns"]).groupby(came["subscriber"]).sum()
+    for name, row in rows.iterrows():
+        assert on_time[name] == round(row["on_time"] * row["events"])
+        mine = delay_ns[came["subscriber"] == name].mean() / 1e9
+        assert mine == pytest.approx(row["delay_mean_s"], abs=1e-8)
+    kinds = [each.what for each in found.outcome.remarks if each.kind == "not in traces"]
+    assert [told in each for each in kinds] == ([True] if told else [])

@@ -241,10 +241,10 @@ def test_length_by_events_or_by_time_but_not_by_both():
 
 
 def test_what_is_not_recorded_is_refused_by_name():
-    own = "link: {network: air}"
+    own = "link: {failure: {mtbf: 9s, mttr: 1s}}"
     text = CITY.replace("a: {at: west, wants: {k: 1}}", f"a: {{at: west, wants: {{k: 1}}, {own}}}")
-    with pytest.raises(UnsupportedError, match=r"bandwidth: subscribers\.a\.link\.network"):
-        record(loads(text + "\nnetworks: {air: {bandwidth: 1Mbit/s}}"))
+    with pytest.raises(UnsupportedError, match=r"clients' links: subscribers\.a\.link\.failure"):
+        record(loads(text))
 
 
 def test_a_subscriber_that_nothing_is_published_for_has_no_share_and_is_named():

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def audit(
     traces: Annotated[
-        str, typer.Argument(metavar="TRACES", help="A folder of trace tables, or its URL.")
+        str,
+        typer.Argument(
+            metavar="TRACES", help="A folder of trace tables, its URL, or catalog:SCHEMA."
+        ),
     ],
     subscription_delay: Annotated[
         str,

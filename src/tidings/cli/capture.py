@@ -13,7 +13,15 @@ from tidings.cli import console, options, spark
 from tidings.model.writing import check_new_folder
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidings.model.progress import Progress
+    from tidings.running.capturing import Captured
     from tidings.running.mqtt_capturing import MqttPlan
+    from tidings.traces.importing import Imported
+    from tidings.traces.readers.reading import Keep, Reading
+
+_CONSUMERS = "consumers"  # a folder of its own for what JetStream consumers count
 
 
 def capture(
@@ -119,22 +127,16 @@ def capture(
         credentials=None if credentials is None else str(credentials),
         seed=seed,
     )
-    importing.check_destination(to, nats.TABLES, replace_old=replace)
-    with tempfile.TemporaryDirectory(prefix="tidings-capture-") as folder:
-        reports = Path(folder) / "reports.jsonl"
-        with console.progress("capturing") as step:
-            captured = capture_reports(plan, reports, step)
-            step("starting Spark")
-            with spark.started(master, memory=memory) as session:
-                imported = importing.import_traces(
-                    session,
-                    lambda keep: dataclasses.replace(
-                        nats.read_nats(session, [str(reports)], keep), sampled=captured.sampled
-                    ),
-                    [str(reports)],
-                    to,
-                    step,
-                )
+    importing.check_destination(to, (*nats.TABLES, "probes"), replace_old=replace)
+    importing.check_destination(to / _CONSUMERS, ("levels",), replace_old=replace)
+    with (
+        tempfile.TemporaryDirectory(prefix="tidings-capture-") as folder,
+        console.progress("capturing") as step,
+    ):
+        captured = capture_reports(plan, Path(folder), step)
+        step("starting Spark")
+        with spark.started(master, memory=memory) as session:
+            imported = _import_all(session, captured, Path(folder), to, step)
     if json:
         console.show_json(
             {
@@ -145,6 +147,7 @@ def capture(
                 "traced": captured.traced,
                 "sampled": captured.sampled,
                 "reports": captured.reports,
+                "probes": captured.probes,
                 "account": imported.account.to_dict("records"),
                 "notes": [*captured.notes, *imported.notes],
             }
@@ -153,10 +156,48 @@ def capture(
         console.show(terminal.quality_table(imported.account))
     console.note(
         f"heard {captured.heard} messages in {captured.seconds:g} s, traced {captured.traced} of "
-        f"them; cost: {captured.traced} trace-only messages and {captured.reports} reports of "
-        f"servers. Wrote {to}; next: tidings characterise {to} --to fitted.yaml"
+        f"them; cost: {captured.traced} trace-only messages, {captured.probes} heartbeats over "
+        f"links and {captured.reports} reports of servers. Wrote {to}; next: tidings characterise "
+        f"{to} --to fitted.yaml"
     )
     console.warn((*captured.notes, *imported.notes))
+
+
+def _import_all(
+    session: SparkSession, captured: Captured, folder: Path, to: Path, step: Progress
+) -> Imported:
+    """Reports of servers and heartbeats as tables of a folder, polls of consumers beside them.
+
+    No trace shows what a JetStream consumer delivers, so its counters are characterised alone.
+    """
+    import pandas as pd
+
+    from tidings.running.capturing import places_in
+    from tidings.traces.importing import Imported, import_traces
+    from tidings.traces.readers.jsz import read_jsz
+    from tidings.traces.readers.nats import read_nats
+    from tidings.traces.readers.probes import read_probes
+
+    places = places_in(folder)
+    reports, probes = [str(places.reports)], [str(places.probes)]
+    polls = sorted(map(str, places.polls.glob("*/*.json")))
+
+    def messages(keep: Keep) -> Reading:
+        return dataclasses.replace(read_nats(session, reports, keep), sampled=captured.sampled)
+
+    parts = [import_traces(session, messages, reports, to, step)]
+    if captured.probes:
+        parts.append(
+            import_traces(session, lambda _: read_probes(session, probes), probes, to, step)
+        )
+    if polls:
+        aside = to / _CONSUMERS
+        parts.append(import_traces(session, lambda _: read_jsz(session, polls), polls, aside, step))
+    return Imported(
+        account=pd.concat([each.account for each in parts], ignore_index=True),
+        window=parts[0].window,
+        notes=tuple(dict.fromkeys(note for each in parts for note in each.notes)),
+    )
 
 
 def _capture_mqtt(plan: MqttPlan, to: Path, *, replace: bool, as_json: bool) -> None:

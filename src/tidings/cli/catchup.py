@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidings.cli import console, options
+from tidings.cli import console, options, spark
+
+if TYPE_CHECKING:
+    from tidings.model.system import System
 
 
 def catchup(
@@ -28,6 +32,18 @@ def catchup(
             "such as orders=60s.",
         ),
     ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Instead of --backlog: start from what was in a queue at the end of these traces, "
+            "by its counters (levels), or by what was handled later.",
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(metavar="QUEUE", help="With --traces: the queue, where several hold events."),
+    ] = None,
     replications: Annotated[
         int,
         typer.Option(
@@ -35,6 +51,7 @@ def catchup(
         ),
     ] = 20,
     seed: options.Seed = 1,
+    master: options.Master = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
@@ -46,15 +63,26 @@ def catchup(
     """
     from tidings.model import reading
 
-    queue, state = _state(backlog, stopped)
+    if [backlog, stopped, traces].count(None) != 2:
+        raise typer.BadParameter(
+            "give either --backlog QUEUE=N, --stopped QUEUE=TIME or --traces FOLDER"
+        )
+    if queue is not None and traces is None:
+        raise typer.BadParameter("--queue says which queue of --traces is meant")
+    asked = _state(backlog, stopped) if traces is None else None
     loaded_system = reading.load(system)
     # Slow to import: a mistake in the file is reported before.
     from tidings.reporting.catch_ups import late_table, sentences, text_curve
     from tidings.simulation.catching_up import catch_up
 
     with console.progress("catching up") as step:
+        if asked is None:
+            step("starting Spark")
+            assert traces is not None
+            asked = _from_traces(loaded_system, traces, queue, master)
+        name, state = asked
         answer = catch_up(
-            loaded_system, queue, **state, replications=replications, seed=seed, progress=step
+            loaded_system, name, **state, replications=replications, seed=seed, progress=step
         )
     document = answer.to_document()
     if json:
@@ -69,8 +97,6 @@ def catchup(
 
 def _state(backlog: str | None, stopped: str | None) -> tuple[str, dict[str, Any]]:
     """The queue, and the state that it starts from."""
-    if (backlog is None) == (stopped is None):
-        raise typer.BadParameter("give either --backlog QUEUE=N or --stopped QUEUE=TIME")
     queue, equals, value = (backlog or stopped or "").rpartition("=")
     if not equals or not queue:
         raise typer.BadParameter(
@@ -81,3 +107,18 @@ def _state(backlog: str | None, stopped: str | None) -> tuple[str, dict[str, Any
     if not value.replace("_", "").isdecimal() or int(value) < 1:
         raise typer.BadParameter(f"'{value}' is not a number of events, such as 120000")
     return queue, {"backlog": int(value)}
+
+
+def _from_traces(
+    system: System, folder: Path, queue: str | None, master: str | None
+) -> tuple[str, dict[str, Any]]:
+    """The queue of a system that holds events as its traces end, and how many."""
+    from tidings.characterisation.count.backlogs import backlogs, choose_backlog
+    from tidings.traces.actions import bring_here
+    from tidings.traces.reading import read_traces
+
+    with spark.started(master, small=True) as session:
+        given = read_traces(session, folder)
+        rows = bring_here(backlogs(given.tables, given.window), "backlogs")
+    name, events = choose_backlog(rows, system, queue)
+    return name, {"present": events}

@@ -83,6 +83,7 @@ def generate(
     Example: tidings generate city.yaml --into traces/ --events 1000000 --probes 5000
     """
     from tidings.model import reading
+    from tidings.simulation.recording import untold
     from tidings.sweeps.dirt import Dirt
     from tidings.sweeps.generating import (
         Planting,
@@ -107,6 +108,7 @@ def generate(
     asked_s = None if duration is None else options.seconds(duration)
     span_s = span_of(loaded_system, events or USUAL_EVENTS) if asked_s is None else asked_s
     check_planting(loaded_system, span_s, planting)
+    console.warn(tuple(each.sentence() for each in untold(loaded_system)))
     with console.progress("generating") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:

@@ -20,6 +20,7 @@ _KINDS = {
     "nats": ("nats", "tls", "ws", "wss", "http", "https"),
     "rabbitmq": ("http", "https"),
     "mqtt": ("mqtt", "mqtts"),
+    "kafka": ("kafka", "kafkas"),
 }
 _STARTER = """\
 # A system to begin with: change what differs from yours, then run 'tidings predict' on it.
@@ -58,15 +59,26 @@ class _Draft:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """How running brokers are asked."""
+
+    time_s: float
+    credentials: Path | None
+    bridges: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
 def init(
     source: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[nats|rabbitmq|mqtt] URL...",
+            metavar="[nats|rabbitmq|mqtt|kafka] URL...",
             help="NATS: nats://USER:PASSWORD@HOST:PORT with a user of the system account, which "
             "reaches all servers of a cluster; and the monitoring pages, http://HOST:8222, of "
             "others. RabbitMQ: the word rabbitmq, then http://USER:PASSWORD@HOST:15672. MQTT: "
-            "mqtt://USER:PASSWORD@HOST:1883, one for each broker.",
+            "mqtt://USER:PASSWORD@HOST:1883, one for each broker. Kafka: "
+            "kafka://HOST:9092,HOST:9092.",
         ),
     ] = None,
     to: Annotated[
@@ -78,15 +90,28 @@ def init(
         typer.Option(
             "--for",
             metavar="TIME",
-            help="NATS: time between two readings of counters; RabbitMQ: the last so many seconds; "
-            "MQTT: how long to listen to all messages.",
+            help="NATS, Kafka: time between two readings of counters; RabbitMQ: the last so many "
+            "seconds; MQTT: how long to listen to all messages.",
         ),
     ] = "5s",
     credentials: Annotated[
         Path | None,
-        typer.Option("--creds", metavar="FILE", help="Credentials file of a NATS user."),
+        typer.Option(
+            "--creds",
+            metavar="FILE",
+            help="Credentials file of a NATS user; for Kafka, settings of the client (librdkafka), "
+            "a line key=value each.",
+        ),
     ] = None,
     bridge: options.Bridges = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            help="Kafka: ask for this consumer group, not for all. Can be repeated.",
+        ),
+    ] = None,
     graph: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +123,7 @@ def init(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write a first system file from running NATS, RabbitMQ or MQTT brokers; it only reads.
+    """Write a first system file from running NATS, RabbitMQ, MQTT or Kafka brokers; it only reads.
 
     Every number that no server reported is marked 'assumed', with a reason.
 
@@ -113,7 +138,13 @@ def init(
     elif graph is not None:
         draft = _of_graph(graph)
     else:
-        draft = _of_servers(source or [], options.seconds(time), credentials, bridge or [])
+        asked = _Asked(
+            time_s=options.seconds(time),
+            credentials=credentials,
+            bridges=tuple(bridge or ()),
+            groups=tuple(group or ()),
+        )
+        draft = _of_servers(source or [], asked)
     _hand_over(draft, to, as_json=json)
 
 
@@ -134,53 +165,75 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
     console.warn(draft.notes)
 
 
-def _of_servers(
-    source: list[str], time_s: float, credentials: Path | None, bridges: list[str]
-) -> _Draft:
+def _of_servers(source: list[str], asked: _Asked) -> _Draft:
     """What running brokers tell; the first word may say which kind they are."""
-    from tidings.running.asking import hidden
     from tidings.running.network import assumptions, file_text
 
     named = source[0] in _KINDS
     addresses = source[1:] if named else source
-    by_address = "mqtt" if source[0].startswith("mqtt") else "nats"
-    kind = source[0] if named else by_address
-    if bridges and kind != "mqtt":
-        raise typer.BadParameter("--bridge is for MQTT; other brokers know their neighbours")
-    wrong = [each for each in addresses if each.partition("://")[0] not in _KINDS[kind]]
-    if wrong or not addresses or (kind == "rabbitmq" and len(addresses) > 1):
-        seen = hidden(wrong[0]) if wrong else " ".join(source)
-        raise typer.BadParameter(
-            f"'{seen}': wants nats://HOST:PORT, http://HOST:PORT of NATS's monitoring pages, "
-            "mqtt://HOST:PORT, or 'rabbitmq' and http://HOST:PORT of its management API"
-        )
+    kind = source[0] if named else _kind_of(source[0])
+    _check(kind, addresses, asked)
     with console.progress("asking servers") as step:
-        if kind == "nats":
-            network, asked = _of_nats(addresses, time_s, credentials, step)
-        elif kind == "mqtt":
-            from tidings.running.mqtt import read_mqtt
-
-            step(f"listening for {time_s:g} s")
-            network, asked = read_mqtt(addresses, time_s, bridges)
-        else:
-            from tidings.running.rabbitmq import read_rabbitmq
-
-            step("reading the management API")
-            network, asked = read_rabbitmq(addresses[0], time_s)
+        network, questions = _ask(kind, addresses, asked, step)
     return _Draft(
-        text=file_text(network), asked=asked, assumed=assumptions(network), notes=network.notes
+        text=file_text(network), asked=questions, assumed=assumptions(network), notes=network.notes
     )
 
 
-def _of_nats(
-    addresses: list[str], time_s: float, credentials: Path | None, step: Progress
+def _kind_of(address: str) -> str:
+    """The kind of broker that an address begins with; NATS where it is not said."""
+    scheme = address.partition("://")[0].removesuffix("s")
+    return scheme if scheme in ("mqtt", "kafka") else "nats"
+
+
+def _check(kind: str, addresses: list[str], asked: _Asked) -> None:
+    """Refuse addresses of another kind, and options that another kind of broker has."""
+    from tidings.running.asking import hidden
+
+    if asked.bridges and kind != "mqtt":
+        raise typer.BadParameter("--bridge is for MQTT; other brokers know their neighbours")
+    if asked.groups and kind != "kafka":
+        raise typer.BadParameter("--group is for Kafka; other brokers are asked for everything")
+    if asked.credentials is not None and kind not in ("nats", "kafka"):
+        raise typer.BadParameter("--creds is for NATS and Kafka; others have users in addresses")
+    wrong = [each for each in addresses if each.partition("://")[0] not in _KINDS[kind]]
+    if wrong or not addresses or (kind == "rabbitmq" and len(addresses) > 1):
+        seen = hidden(wrong[0]) if wrong else kind
+        raise typer.BadParameter(
+            f"'{seen}': wants nats://HOST:PORT, http://HOST:PORT of NATS's monitoring pages, "
+            "mqtt://HOST:PORT, kafka://HOST:PORT, or 'rabbitmq' and http://HOST:PORT of its "
+            "management API"
+        )
+
+
+def _ask(
+    kind: str, addresses: list[str], asked: _Asked, step: Progress
 ) -> tuple[Network, tuple[str, ...]]:
+    """What brokers of one kind tell, and what they were asked."""
+    if kind == "mqtt":
+        from tidings.running.mqtt import read_mqtt
+
+        step(f"listening for {asked.time_s:g} s")
+        return read_mqtt(addresses, asked.time_s, asked.bridges)
+    if kind == "rabbitmq":
+        from tidings.running.rabbitmq import read_rabbitmq
+
+        step("reading the management API")
+        return read_rabbitmq(addresses[0], asked.time_s)
+    step(f"reading counters twice, {asked.time_s:g} s apart")
+    if kind == "kafka":
+        from tidings.running.kafka_network import read_kafka
+
+        return read_kafka(addresses, asked.time_s, asked.credentials, asked.groups)
+    return _of_nats(addresses, asked)
+
+
+def _of_nats(addresses: list[str], asked: _Asked) -> tuple[Network, tuple[str, ...]]:
     from tidings.running.nats_network import nats_network
     from tidings.running.nats_pages import two_rounds
 
-    step(f"reading counters twice, {time_s:g} s apart")
-    creds = None if credentials is None else str(credentials)
-    first, second = two_rounds(addresses, time_s, creds)
+    creds = None if asked.credentials is None else str(asked.credentials)
+    first, second = two_rounds(addresses, asked.time_s, creds)
     return nats_network(first, second), (*first.asked, *second.asked)
 
 

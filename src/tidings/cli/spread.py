@@ -28,7 +28,10 @@ SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B, with errors
 
 def spread(
     traces: Annotated[
-        str, typer.Argument(metavar="TRACES", help="A folder of trace tables, or its URL.")
+        str,
+        typer.Argument(
+            metavar="TRACES", help="A folder of trace tables, its URL, or catalog:SCHEMA."
+        ),
     ],
     stays: Annotated[
         str | None,

@@ -22,16 +22,21 @@ KINDS = {
     "waiting": "waiting at {}",
     "service": "service at {}",
     "travel": "travelling {}",
+    "network": "the shared network {}",
     "loss": "loss on {}",
+    "overflow": "the full queue of {}",
+    "batches": "batches of {}",
     "outages": "outages of {}",
     "away": "absences of {}",
     "own queue": "the queue of {}",
+    "back-pressure": "back-pressure of {}",
     "churn": "not subscribed in time",
 }
 # A cause that makes up most of the dearest one says more than that: bursts more than the queue that
 # they fill, a deadline that no path can meet more than each part of the path.
 TELLING = ("overload", "deadline", "bursts")
 LEAST = 5e-4  # of a share: what costs less is not listed
+MOST_OF_ONE = 8  # causes of one subscriber that are listed
 _MOST_OF = 0.5  # of the dearest cost
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidings.model import records
@@ -129,6 +129,14 @@ class Consumers:
         default=(),
         key="backoff",
     )
+    qos: int = spec(
+        records.whole(0, 2),
+        "quality of service in MQTT's sense. 0, at most once: nothing is acknowledged, and what a "
+        "member holds that crashes is lost. 1, at least once: that is handed out again, and with "
+        "'ack_wait' what was not acknowledged in time. 2, once: with 'ack_wait' what did not reach "
+        "a member in time is sent again, and nobody handles it twice",
+        default=1,
+    )
     deliveries: int | None = spec(
         records.whole(1),
         "times that an event is delivered at most (max deliver); then it is a dead letter",
@@ -185,9 +193,21 @@ def _read_consumers(place: Place) -> Consumers | None:
         )
     consumers: Consumers | None = records.read_record(Consumers, place)
     if consumers is not None:
+        _check_quality(consumers, fields, place)
         _check_requests(consumers, place)
         _check_owners(consumers, place)
     return consumers
+
+
+def _check_quality(consumers: Consumers, fields: Collection[str], place: Place) -> None:
+    """What is acknowledged to nobody is never delivered again; what is, after some time."""
+    again = next((name for name in ("ack_wait", "backoff") if name in fields), None)
+    if consumers.qos == 0 and again is not None:
+        place.inside(again).report("'qos' 1 or 2: with 0 nothing is acknowledged")
+    if consumers.qos == 2 and again is None:
+        place.inside("qos").report("'ack_wait', after which what did not arrive is sent again")
+    if consumers.qos == 2 and consumers.fetch is not None:
+        place.inside("fetch").report("'qos' 0 or 1, or no 'fetch': those of 2 come one by one")
 
 
 def _check_requests(consumers: Consumers, place: Place) -> None:

@@ -228,27 +228,6 @@ FEATURES: dict[str, Callable[[System], Places]] = {
 }
 
 
-def has_churn(system: System, engine: str) -> bool:
-    """Whether subscriptions come and go; refused by name with what that is not worked out for."""
-    comes = column(system.subscribers, "stays").where(_given)
-    recovery = system.used_recovery
-    unrecovered = any(_failures(system)) and recovery.scheme == "none"
-    forgets = {
-        "failures without recovery (scheme 'none')": unrecovered,
-        "a recovery with 'timeout'": recovery.timeout_s is not None,
-    }
-    for what, present in forgets.items():
-        if present and comes.size:
-            named = names(system.subscribers)
-            listed = ", ".join(f"subscribers.{named[index]}" for index in comes[:4])
-            raise UnsupportedError(
-                f"{engine} does not handle subscription churn together with {what}: "
-                f"{listed}. Remove 'stays', or the other, from the file.",
-                [f"subscription churn together with {what}"],
-            )
-    return bool(comes.size)
-
-
 def used_features(system: System) -> dict[str, list[str]]:
     """List the features a system uses, each with the places where it does."""
     places_of = {name: list(places(system)) for name, places in FEATURES.items()}

@@ -9,6 +9,8 @@ from typing import Any, Self
 from tidings.model.naming import few
 from tidings.model.system import System
 
+BLOCKED = "blocked publishers"  # the kind of remark that names a full buffer that blocks them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:

@@ -204,6 +204,14 @@ def _delay(channel: Channel, value: Any) -> Channel | None:
     return replace(channel, delay=_law(channel.delay, value) or channel.delay)
 
 
+def _bandwidth(channel: Channel, value: Any) -> Channel | None:
+    if not isinstance(value, Factor):
+        return replace(channel, bandwidth_bytes_per_s=value)
+    if channel.bandwidth_bytes_per_s is None:
+        return None
+    return replace(channel, bandwidth_bytes_per_s=channel.bandwidth_bytes_per_s * value.times)
+
+
 def _reliability(channel: Channel, value: float) -> Channel:
     burst = channel.loss_burst if value < 1.0 else 1.0
     return replace(channel, reliability=value, loss_burst=burst)
@@ -345,6 +353,9 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         sections=("brokers",), kind=records.whole(1, MOST_SERVERS), edit=_servers, scales=False
     ),
     "delay": Adjustment(sections=_LINKS, kind=LAW, edit=_through(_delay)),
+    "bandwidth": Adjustment(
+        sections=_LINKS, kind=records.BANDWIDTH, edit=_through(_bandwidth), may_be_none=True
+    ),
     "reliability": Adjustment(
         sections=_LINKS, kind=records.SHARE, edit=_through(_reliability), scales=False
     ),

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import TidingsError, UnsupportedError
+from tidings.model.behaviour import Channel
 from tidings.model.causes import ARROW, LEAST, LIKE, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
+from tidings.model.record_tables import column
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed, in_quotes
@@ -36,6 +38,7 @@ CHANGES = {
     "service": "speed {} x2",
     "away": "off {} x0.5",
     "own queue": "processing {} x0.5",
+    "overflow": "speed {} x2",
     "deadline": "lifetime all x2",
 }
 FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
@@ -302,6 +305,8 @@ def _promising(
             yield _relief(outcome)
         elif kind in ("travel", "loss"):
             of = links[place]
+            if kind == "travel" and place in _narrow(system):
+                yield (f"bandwidth {of} x2",)
             yield (f"delay {of} x0.5" if kind == "travel" else f"reliability {of} 1",)
         elif kind == "outages":
             yield (f"availability {_target(system, place)} 1",)
@@ -310,8 +315,22 @@ def _promising(
         elif kind == "bursts":
             (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
             yield (f"rate {_target(system, place)} {rate:.6g}/s",)
+        elif kind == "back-pressure":
+            faster = "waiting" if place in system.broker_index else "own queue"
+            yield (CHANGES[faster].format(_target(system, place)),)
         elif kind in CHANGES:
+            if kind == "own queue":
+                yield from _more_members(system, place)
             yield (CHANGES[kind].format(_target(system, place)),)
+
+
+def _more_members(system: System, name: str) -> Iterator[Changes]:
+    """Twice as many members of a consumer group whose members are alike."""
+    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
+    for index in groups:
+        own = system.subscribers[int(index)]
+        if own.name == name and own.consumers is not None and not own.consumers.members:
+            yield (f"members {_target(system, name)} {2 * own.consumers.count}",)
 
 
 def _target(system: System, place: str) -> str:
@@ -331,6 +350,28 @@ def _relief(outcome: Outcome) -> Changes:
         f"speed {in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
         for name, load in zip(rows["broker"], loads, strict=True)
     )
+
+
+def _narrow(system: System) -> set[str]:
+    """The directions of links that have a bandwidth, as causes name them."""
+    ways = {
+        way
+        for link in system.links
+        for channel, (one, other) in ((link.there, link.between), (link.back, link.between[::-1]))
+        if _is_narrow(channel)
+        for way in (f"{one}{ARROW}{other}",)
+    }
+    for each in system.publishers:
+        if _is_narrow(each.link):
+            ways.add(f"{each.name}{ARROW}{each.at}")
+    for index in column(system.subscribers, "link").where(_is_narrow):
+        own = system.subscribers[int(index)]
+        ways.add(f"{own.at}{ARROW}{own.name}")
+    return ways
+
+
+def _is_narrow(channel: Channel) -> bool:
+    return channel.bandwidth_bytes_per_s is not None
 
 
 def _links(system: System) -> dict[str, str]:

@@ -3,7 +3,8 @@
     rate nasdaq x2             publishers: times a factor, or to a rate (5/s) or a law
     speed hub x2               brokers: all their work is done so much faster
     service hub 3ms            brokers: another law, or times a factor
-    delay hub--east x2         links between brokers and of peers; reliability hub--east 0.9
+    delay hub--east x2         links between brokers and of peers; also bandwidth hub--east x2,
+                               reliability hub--east 0.9
     availability hub 0.99      brokers and links that fail: repairs stay, times up change
     failure hub {mtbf: 9h, mttr: 5min}          brokers and links; none: never
     scheme bypass              what is done about failures; also refresh, timeout, detection

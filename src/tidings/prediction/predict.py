@@ -27,12 +27,15 @@ from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
+from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, rough_causes
+from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
+from tidings.prediction.simulated_causes import simulated_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.options import SimulationOptions
-from tidings.simulation.run import simulate
+from tidings.simulation.run import overloaded_groups, simulate
 
 ENGINES = ("theory", "simulation")
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
@@ -94,7 +97,7 @@ def predict(
     if answer is None:
         return _by_simulation_alone(system, asked, within, refusal, tell)
     if (answer.subscribers["lost_overload"] > 0).any():
-        answer = _with_overload(answer)
+        answer = _saying_overload(answer)
     missed = _exceeds(answer, within)
     if asked.by_theory_alone or not missed.any():
         return _told(answer, within, asked)
@@ -103,7 +106,7 @@ def predict(
     try:
         simulated = _simulated(system, asked, wanted, tell)
     except UnstableError:
-        answer = _with_overload(answer)
+        answer = _saying_overload(answer)
         return _told(answer, within, asked, "an overloaded system has no steady state to simulate")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"the simulation does not handle {_feature(refused)}")
@@ -204,7 +207,14 @@ def _by_simulation_alone(
     system: System, asked: PredictOptions, within: Within, why: str, tell: Progress
 ) -> Outcome:
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
-    answer = _simulated(system, asked, _wanted(within, everybody), tell)
+    try:
+        answer = _simulated(system, asked, _wanted(within, everybody), tell)
+    except UnstableError:
+        overloaded = overloaded_groups(system)
+        if not overloaded:
+            raise
+        relieved = predict(without_queues(system, overloaded), asked, progress=tell)
+        return with_overload(relieved, overloaded)
     answer.subscribers["why"] = why
     causes = _causes_roughly(system, answer, asked)
     answer = dataclasses.replace(answer, source="predicted", causes=causes)
@@ -212,13 +222,13 @@ def _by_simulation_alone(
 
 
 def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> pd.DataFrame:
-    """Give costs of causes by what theory can play; none where it still has no answer."""
+    """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return table("causes")
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
-        return table("causes")
+        return simulated_causes(system, asked.seed, min(asked.seconds, CAUSE_SECONDS))
     return rough_causes(system, answer, calm.outcome)
 
 
@@ -263,7 +273,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     )
 
 
-def _with_overload(answer: Outcome) -> Outcome:
+def _saying_overload(answer: Outcome) -> Outcome:
     """Remark that something is overloaded, where theory has not: of a peer, not a broker."""
     if any(each.kind == "overload" for each in answer.remarks):
         return answer

@@ -70,7 +70,7 @@ class _Stretches:
 
     def unlike(self, parts: list[Stretch]) -> Floats:
         """Find the standard deviation of on-time shares between times like these parts."""
-        count = len(self.compiled.system.subscribers)
+        count = len(self.compiled.asked.subscribers)
         if len(parts) < 2:
             return np.zeros(count)
         most_s = affordable_s(self.compiled, self.seconds / (len(parts) + 3))
@@ -86,7 +86,7 @@ class _Stretches:
         played = play(self.compiled, stretch, length_s=self.length_s, most_s=most_s, seed=self.seed)
         if played is not None:
             return played
-        nothing = np.zeros(len(self.compiled.system.subscribers))
+        nothing = np.zeros(len(self.compiled.asked.subscribers))
         return Played(wanted=nothing + 1.0, on_time=nothing)  # more waits than can be simulated
 
 

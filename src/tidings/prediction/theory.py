@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Floats
@@ -47,7 +49,9 @@ HANDLED = frozenset(
         "recovery",
     }
 )
-MOST_CAUSES = 20_000  # subscribers · brokers up to which costs of causes are given unasked
+# Unasked, costs of causes are given of the worst: up to so many audiences · brokers, and of nobody
+# where there are more subscribers · brokers.
+MOST_CAUSES, FAR_TOO_MANY = 20_000, 20_000_000
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay distributions are given unasked
 WORST_DELAY_LAWS = 300  # of more, those with the lowest on-time shares
 
@@ -69,6 +73,20 @@ def network_of(system: System, *, model: str = "law", faults: str = "exact") -> 
     system = with_periods_as_laws(system)
     routes = acknowledged(system, route(system))
     return Network(system=system, routes=routes, model=model, faults=faults)
+
+
+def _worst(results: Sequence[Result], system: System) -> list[Result]:
+    """Choose those who miss most events, as many as the costs of causes are quickly found of."""
+    brokers = len(system.brokers)
+    if len(system.subscribers) * brokers > FAR_TOO_MANY:
+        return []
+
+    def missed_per_s(result: Result) -> float:
+        numbers = result.numbers
+        missed = np.nan_to_num((1.0 - numbers["on_time"]) * numbers["wanted_per_s"])
+        return -float(missed[result.audience.filter_of].sum())
+
+    return sorted(results, key=missed_per_s)[: max(MOST_CAUSES // brokers, 1)]
 
 
 def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by name)
@@ -102,11 +120,11 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
         came = arriving(network, group, by_publisher=pairs)
         results += [follow(came, each, worst, by_publisher=pairs) for each in group]
     left_s = [each.left_s for each in results]
-    small = len(system.subscribers) * len(system.brokers) <= MOST_CAUSES
     report("causes")
     costs = table("causes")
-    if model == "law" and (small if causes is None else causes):
-        costs = costs_of_subscribers(network, left_s)
+    blamed = results if causes else _worst(results, system) if causes is None else []
+    if model == "law" and blamed:
+        costs = costs_of_subscribers(network, left_s, [each.audience for each in blamed])
     bars = parameter_errors(network, left_s, asked=error_bars, progress=report)
     subscribers = subscribers_table(system, results)
     return TheoryAnswer(

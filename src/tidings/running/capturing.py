@@ -9,11 +9,12 @@ on which subject is found first, from counters (``attributing``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tidings.model import json_text
 from tidings.model.progress import Progress
 from tidings.running.asking import Pages
 from tidings.running.attributing import Attribution, Names, attribute, counted
+from tidings.running.heartbeats import SUBJECT, Heartbeats, poll_consumers
 from tidings.running.nats_counts import INNER, client_name
 from tidings.running.nats_pages import PORT, connect, read_connections, read_varz, user_of
 
@@ -62,6 +64,7 @@ class Captured:
     traced: int
     sampled: float
     seconds: float
+    probes: int = 0  # heartbeats over links
     notes: tuple[str, ...] = ()
 
 
@@ -86,12 +89,28 @@ class _Heard:
         self.sizes[kind] += size
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a capture writes: reports of servers, heartbeats over links, polls of consumers."""
+
+    reports: Path
+    probes: Path
+    polls: Path
+
+
 Counters = dict[str, tuple[float, float]]  # messages and bytes sent so far, by sender
 
 
-def capture(plan: Plan, reports: Path, progress: Progress = lambda stage: None) -> Captured:
-    """Trace running traffic for so many seconds; servers' reports go to a file, one a line."""
-    return asyncio.run(_Capture(plan, progress).run(reports))
+def capture(plan: Plan, folder: Path, progress: Progress = lambda stage: None) -> Captured:
+    """Trace running traffic for so many seconds; what is learnt goes to files of a folder."""
+    return asyncio.run(_Capture(plan, progress).run(places_in(folder)))
+
+
+def places_in(folder: Path) -> Places:
+    """Where a capture writes in a folder."""
+    return Places(
+        reports=folder / "reports.jsonl", probes=folder / "probes.csv", polls=folder / "polls"
+    )
 
 
 class _Capture:
@@ -105,8 +124,12 @@ class _Capture:
         self._sizes: dict[str, int] = {}  # of traced messages, by id
         self._unknown: Counter[str] = Counter()
         self._traced = 0
+        self._beats = Heartbeats(self._destination)
+        self._polls = Path()
+        self._unpolled: list[str] = []
+        self._beatless: list[str] = []
 
-    async def run(self, reports: Path) -> Captured:
+    async def run(self, places: Places) -> Captured:
         addresses = self._plan.pages or (f"http://{urlsplit(self._plan.url).hostname}:{PORT}",)
         servers = await asyncio.to_thread(self._servers, addresses)
         listener = await self._connect(self._plan.url, _NAME)
@@ -123,19 +146,44 @@ class _Capture:
                 )
             sampled = min(1.0, self._plan.most_per_s / rate)
             self._progress(f"tracing for {self._plan.seconds:g} s")
+            self._polls = places.polls
             heard, lines = await self._trace(servers, attribution, homes, sampled, listener)
         finally:
             for client in self._clients:
                 await client.close()
-        await asyncio.to_thread(reports.write_text, "".join(lines))
+        await asyncio.to_thread(places.reports.write_text, "".join(lines))
+        probes = await asyncio.to_thread(self._beats.write, places.probes)
         return Captured(
             reports=len(lines),
             heard=heard,
             traced=self._traced,
             sampled=sampled,
             seconds=self._plan.seconds,
-            notes=tuple(self._notes(attribution)),
+            probes=probes,
+            notes=tuple(self._notes(attribution, idle=len(servers) > 1 and not probes)),
         )
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, servers: dict[str, _Server]) -> AsyncIterator[None]:
+        """What goes on while messages are traced: heartbeats, and polls of consumers."""
+        clients = []
+        for name, server in servers.items():
+            try:
+                clients.append(await self._connect(server.url, _NAME))
+            except EngineError as problem:
+                self._beatless.append(f"{name} ({problem})")
+        pages, seconds = [each.pages for each in servers.values()], self._plan.seconds
+        tasks = [
+            asyncio.create_task(poll_consumers(pages, seconds, self._polls, self._unpolled)),
+            asyncio.create_task(self._beats.send(clients)),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            self._beatless += [str(each) for each in ended if isinstance(each, Exception)]
 
     def _servers(self, addresses: Sequence[str]) -> dict[str, _Server]:
         """The servers behind these pages, by name, and where clients reach them."""
@@ -214,7 +262,7 @@ class _Capture:
         lines: list[str] = []
 
         async def keep(message: Any) -> None:
-            line = self._report(message.data)
+            line = None if self._beats.take(message.data) else self._report(message.data)
             if line is not None:
                 lines.append(line)
 
@@ -251,9 +299,10 @@ class _Capture:
             }
             await senders[sender].publish(subject, b"", headers=headers)
 
-        self._on_message = copy
-        await asyncio.sleep(self._plan.seconds)
-        self._on_message = None
+        async with self._beside(servers):
+            self._on_message = copy
+            await asyncio.sleep(self._plan.seconds)
+            self._on_message = None
         await asyncio.sleep(_LAST_S)
         return heard, lines
 
@@ -272,8 +321,13 @@ class _Capture:
         report["events"] = [each for each in steps if each.get("name") != _NAME]
         return json.dumps(report) + "\n"
 
-    def _notes(self, attribution: Attribution) -> list[str]:
+    def _notes(self, attribution: Attribution, *, idle: bool) -> list[str]:
         notes = []
+        if idle:
+            notes.append(
+                f"no server reported a heartbeat ({SUBJECT}) over a link: is the user allowed to "
+                "publish and subscribe there?"
+            )
         unsure = [
             sender
             for sender, share in zip(attribution.senders, attribution.explained, strict=True)
@@ -288,6 +342,12 @@ class _Capture:
             notes.append(
                 f"{sum(self._unknown.values())} messages on {len(self._unknown)} subjects first "
                 "heard after the learning were not traced: nobody knows who published them"
+            )
+        if self._beatless:
+            notes.append(f"no heartbeats over links from {', '.join(self._beatless)}")
+        if self._unpolled:
+            notes.append(
+                f"{len(self._unpolled)} polls of JetStream consumers failed: {self._unpolled[0]}"
             )
         return notes
 

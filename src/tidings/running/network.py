@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidings.model import units
@@ -134,22 +134,22 @@ def file_text(network: Network) -> str:
         "# Numbers marked 'assumed' were not reported by any broker: replace them, or let",
         "# 'tidings characterise' measure them from traces.",
         "tidings: 1",
-        f"description: {_text(network.description)}",
+        f"description: {text_of(network.description)}",
         _line(f"lifetime: {network.lifetime.value}", network.lifetime.remark),
     ]
     if network.enters is not None:
-        names = [_text(broker.name) for broker in network.brokers]
+        names = [text_of(broker.name) for broker in network.brokers]
         roots = ", ".join(f"{name}: {name}" for name in names)
         routing = f"{{root: {names[0]}, by: {network.enters}, roots: {{{roots}}}}}"
         lines.append(_line(f"routing: {routing}", "fewest hops from where an event enters"))
     lines.append("brokers:")
     for broker in network.brokers:
-        named = f"  {_text(broker.name)}: {{service: {broker.service.value}}}"
+        named = f"  {text_of(broker.name)}: {{service: {broker.service.value}}}"
         lines.append(_line(named, broker.service.remark))
     if network.links:
         lines.append("links:")
     for link in network.links:
-        ends = ", ".join(map(_text, link.ends))
+        ends = ", ".join(map(text_of, link.ends))
         text = f"  - {{between: [{ends}], delay: {link.delay.value}}}"
         lines.append(_line(text, link.delay.remark))
     lines.append("publishers:" if network.publishers else "publishers: {}")
@@ -162,8 +162,8 @@ def file_text(network: Network) -> str:
 
 
 def _publisher_lines(publisher: Publisher) -> Iterator[str]:
-    yield f"  {_text(publisher.name)}:"
-    yield f"    at: {_text(publisher.at)}"
+    yield f"  {text_of(publisher.name)}:"
+    yield f"    at: {text_of(publisher.at)}"
     yield _line(f"    every: {publisher.every.value}", publisher.every.remark)
     if publisher.size_bytes:
         yield _line(f"    size: {publisher.size_bytes}B", "mean over all its messages")
@@ -172,13 +172,13 @@ def _publisher_lines(publisher: Publisher) -> Iterator[str]:
     others = [round(share, 5) for share, _ in publisher.events[1:]]
     shares = [round(1 - sum(others), 5), *others]
     for share, (_, event) in zip(shares, publisher.events, strict=True):
-        yield f"      - {{p: {share:.5g}, event: {_flow(event)}}}"
+        yield f"      - {{p: {share:.5g}, event: {flow(event)}}}"
 
 
 def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
-    yield _line(f"  {_text(subscriber.name)}:", subscriber.remark)
-    yield f"    at: {_text(subscriber.at)}"
-    wants = [_flow(each) for each in subscriber.wants]
+    yield _line(f"  {text_of(subscriber.name)}:", subscriber.remark)
+    yield f"    at: {text_of(subscriber.at)}"
+    wants = [flow(each) for each in subscriber.wants]
     yield f"    wants: {wants[0] if len(wants) == 1 else '[' + ', '.join(wants) + ']'}"
     for name in ("lifetime", "processing"):
         figure = getattr(subscriber, name)
@@ -216,16 +216,21 @@ def _commented(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
     """A name as YAML, quoted unless it is a plain word."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
     return json.dumps(text, ensure_ascii=True)
 
 
-def _flow(mapping: dict[str, dict[str, str] | str] | dict[str, str]) -> str:
+def flow(mapping: Mapping[str, Mapping[str, str] | str]) -> str:
+    """A mapping as YAML on one line.
+
+    >>> flow({"topic": "orders", "key": {"prefix": "a b"}})
+    '{topic: orders, key: {prefix: "a b"}}'
+    """
     parts: Sequence[str] = [
-        f"{_text(key)}: {_flow(value) if isinstance(value, dict) else _text(value)}"
+        f"{text_of(key)}: {flow(value) if isinstance(value, Mapping) else text_of(value)}"
         for key, value in mapping.items()
     ]
     return "{" + ", ".join(parts) + "}"

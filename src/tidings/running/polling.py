@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tidings.errors import EngineError
 from tidings.model.writing import write_file
@@ -45,7 +46,6 @@ def poll(
 
     Polls keep their beat: one that is late does not delay those that follow.
     """
-    page, options = PAGES[kind]
     pages = Pages(url, [])
     folder.mkdir(parents=True, exist_ok=True)
     problems: list[str] = []
@@ -54,16 +54,29 @@ def poll(
     for number in range(planned):
         time.sleep(max(0.0, begin + number * every_s - time.monotonic()))
         tell(f"poll {number + 1} of {planned}")
-        polled_ns = time.time_ns()
         try:
-            document = pages.read(page, **options)
+            take(pages, kind, folder)
         except EngineError as problem:
             problems.append(str(problem))
             continue
-        whole = document if isinstance(document, dict) else {"page": document}
-        text = json.dumps({**whole, "polled_ns": polled_ns})
-        write_file(folder / f"{polled_ns}.json", f"{text}\n".encode())
         polls += 1
     if not polls:
         raise EngineError(f"not one poll of {planned} could be read: {problems[0]}")
     return Polled(polls=polls, problems=tuple(problems))
+
+
+def take(
+    pages: Pages,
+    kind: str,
+    folder: Path,
+    worth: Callable[[Mapping[str, Any]], bool] = lambda page: True,
+) -> None:
+    """Read a page once, and write it to a file of its own where it is worth it."""
+    page, options = PAGES[kind]
+    polled_ns = time.time_ns()
+    document = pages.read(page, **options)
+    whole = document if isinstance(document, dict) else {"page": document}
+    if worth(whole):
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**whole, "polled_ns": polled_ns})
+        write_file(folder / f"{polled_ns}.json", f"{text}\n".encode())

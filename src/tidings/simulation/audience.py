@@ -4,7 +4,8 @@ Subscribers that see exactly the same are not told apart: those with a perfect l
 lifetime nor a queue of their own, and that never leave, are *plain* and are counted by (home
 broker, row of contents). Every other subscriber is a *receiver* with random numbers of its own. A
 subscriber with a ``count`` above one is one representative of its kind: with a perfect link all of
-them see the same anyway, and otherwise the shares of one are unbiased for each of them.
+them see the same anyway, and otherwise the shares of one are unbiased for each of them. Only where
+they get in each other's way (:func:`meet`) each of them is followed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ def has_queue(subscriber: Subscriber) -> bool:
     """Whether events wait for this subscriber, to connect or to take them in."""
     own = (subscriber.connectivity, subscriber.processing, subscriber.consumers)
     return any(each is not None for each in own)
+
+
+def meet(subscriber: Subscriber) -> bool:
+    """Whether subscribers of one count get in each other's way: by a network, or by blocking."""
+    consumers = subscriber.consumers
+    return subscriber.link.network is not None or (consumers is not None and consumers.blocks)
 
 
 def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:

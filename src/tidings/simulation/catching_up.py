@@ -124,20 +124,31 @@ class CatchUp(Shown):
 class CatchUpOptions:
     """Where catching up starts from: so many events that wait, or so long a stop; how often."""
 
-    backlog: int | None = None  # events, or ...
-    stopped_s: float | None = None  # ... how long the queue stands still
+    backlog: int | None = None  # events that wait, or ...
+    stopped_s: float | None = None  # ... how long the queue stands still, or ...
+    present: int | None = None  # ... events that wait or are handled, as counters have it
     replications: int = 20
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if (self.backlog is None) == (self.stopped_s is None):
-            raise InvalidInputError("give either backlog, in events, or stopped_s")
-        if self.backlog is not None and self.backlog < 1:
-            raise InvalidInputError(f"backlog is {self.backlog}; wants 1 event or more")
+        states = (self.backlog, self.stopped_s, self.present)
+        if sum(each is not None for each in states) != 1:
+            raise InvalidInputError("give either backlog or present, in events, or stopped_s")
+        for name in ("backlog", "present"):
+            events = getattr(self, name)
+            if events is not None and events < 1:
+                raise InvalidInputError(f"{name} is {events}; wants 1 event or more")
         if self.stopped_s is not None and not 0.0 < self.stopped_s < math.inf:
             raise InvalidInputError(f"stopped_s is {self.stopped_s}; wants a time above 0")
         if self.replications < 2:
             raise InvalidInputError(f"replications is {self.replications}; wants 2 or more")
+
+    def at(self, queue: WatchedQueue) -> CatchUpOptions:
+        """Tell what waits from what is handled: as many as the queue can, of those present."""
+        if self.present is None:
+            return self
+        waiting = max(self.present - queue.servers, 1)
+        return dataclasses.replace(self, present=None, backlog=waiting)
 
     def __str__(self) -> str:
         if self.backlog is not None:
@@ -170,9 +181,10 @@ def catch_up(
     Options are those of :class:`CatchUpOptions`, also by name: ``catch_up(system, "orders",
     stopped_s=60.0)``. ``queue`` names a consumer group, a broker, or a subscriber with a processing
     time. It is stopped for ``stopped_s``, or until ``backlog`` events wait, so that these are as
-    old as events that gathered at the usual rate. Everything else in the system goes on. What is
-    *usual* is the mean number of events that wait, rounded up. Late are events that were published
-    from the stop until the backlog is gone, however long they take then.
+    old as events that gathered at the usual rate; ``present`` counts those that are handled too.
+    Everything else in the system goes on. What is *usual* is the mean number of events that wait,
+    rounded up. Late are events that were published from the stop until the backlog is gone, however
+    long they take then.
     """
     state = options or CatchUpOptions(**changes)
     if options is not None:
@@ -181,6 +193,7 @@ def catch_up(
     progress("contents and routes")
     compiled = compile_system(system)
     watched = find_queue(compiled, queue)
+    state = state.at(watched)
     _check_state(watched, state)
     if watched.is_overloaded and not compiled.drops_events:
         return _never(watched, state)
@@ -292,14 +305,14 @@ class _CatchingUp:
         world.run(go_on)
         gone_s, counts, curve = self._work_off(world, window, start_s, times_s)
         by_unit = {
-            name: self._by_unit(each)
+            name: self._by_unit(each) / self.units.followed
             for name, each in (("wanted", counts.wanted), ("late", counts.late))
         }
         return _Run(
             backlog=backlog,
             stopped_s=start_s - begin_s,
             gone_s=gone_s,
-            lost=counts.lost.sum(axis=1),
+            lost=counts.lost.sum(axis=1) / self.units.followed,
             curve=curve,
             **by_unit,
         )
@@ -362,7 +375,7 @@ class _CatchingUp:
             np.mean([getattr(each, name) for each in runs], axis=0)[of]
             for name in ("wanted", "late", "lost")
         )
-        rows = zip(self.compiled.system.subscribers, wanted, lates, lost, strict=True)
+        rows = zip(self.compiled.asked.subscribers, wanted, lates, lost, strict=True)
         curve = np.array([_mean(each) for each in np.transpose([each.curve for each in runs])])
         backlog = float(np.mean([each.backlog for each in runs]))
         return CatchUp(

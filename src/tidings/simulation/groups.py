@@ -223,6 +223,7 @@ class _Tables:
                 fetch.size,
                 fetch.linger_s,
                 fetch.together,
+                consumers.qos,
             )
         )
 

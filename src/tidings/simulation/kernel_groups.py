@@ -43,12 +43,16 @@ from tidings.simulation.kernel_layout import (
     FIRST_MOMENT,
     HANDLED,
     LEAST_BUSY,
+    RECEIVED,
     TO_GROUP,
+    UNDER_WAY,
+    WAITS_AGAIN,
     arrays,
     tables,
 )
 from tidings.simulation.kernel_wanting import count_cause
 
+AT_MOST_ONCE, ONCE = 0, 2  # qualities of service
 ROOM = 4  # copies that must be free before one more event is handed out
 
 
@@ -62,9 +66,11 @@ def visit_group(world: Any, index: int) -> bool:
         and not delivery.cut_off
         and tables.members(world, delivery.member).is_on
     ):
-        part_with_mates(world, index)
-        return False  # it is there, and queues
-    if place.kind == TO_GROUP:
+        if is_needed(world, index):
+            part_with_mates(world, index)
+            return False  # it is there, and queues
+        end_delivery(world, tables.receivers(world, place.owner).group, index)
+    elif place.kind == TO_GROUP:
         offer(world, index, place.owner)
     elif place.kind == AT_MEMBER and delivery.cut_off:
         lose_delivery(world, index, BY_PATH_DOWN)
@@ -77,6 +83,20 @@ def visit_group(world: Any, index: int) -> bool:
     else:
         be_overdue(world, index, place.owner)
     hand_out(world, tables.receivers(world, place.owner).group)
+    return True
+
+
+@inlined
+def is_needed(world: Any, index: int) -> bool:
+    """Whether a delivery that has come to its member is to be handled: once, if so agreed on."""
+    delivery = tables.parcels(world, index)
+    if tables.groups(world, tables.members(world, delivery.member).group).qos < ONCE:
+        return True
+    message = tables.parcels(world, delivery.message)
+    if message.whereabouts == RECEIVED or message.settled:
+        return False
+    message.whereabouts = RECEIVED
+    delivery.whereabouts = RECEIVED
     return True
 
 
@@ -93,6 +113,7 @@ def offer(world: Any, index: int, receiver: int) -> None:
     message.handled = 0
     message.settled = 0
     message.known_by = 1
+    message.whereabouts = UNDER_WAY
     queues, streams = arrays.group_queues(world), arrays.streams(world)
     message.queue = choose(queues, group.first_queue, group.last_queue, streams, group.stream)
     queue = tables.group_queues(world, message.queue)
@@ -373,6 +394,7 @@ def deliver_to(world: Any, number: int, index: int, to: int) -> int:
         group.in_flight += 1
     message.tries += 1
     message.known_by += 1
+    message.whereabouts = UNDER_WAY
     tables.members(world, to).held += 1
     publication = tables.copies(world, index).publication
     channel_number = tables.receivers(world, group.receiver).channel
@@ -381,6 +403,7 @@ def deliver_to(world: Any, number: int, index: int, to: int) -> int:
     tables.parcels(world, delivery).member = to
     tables.parcels(world, delivery).cut_off = 0
     tables.parcels(world, delivery).mate = -1
+    tables.parcels(world, delivery).whereabouts = UNDER_WAY
     if group.last_backoff > group.first_backoff:
         set_clock(world, group, index)
     return delivery
@@ -448,6 +471,7 @@ def set_clock(world: Any, group: Any, index: int) -> None:
         world, tables.copies(world, index).publication, group.overdue_at, group.ack_channel
     )
     tables.parcels(world, clock).message = index
+    tables.parcels(world, clock).tries = message.tries
     tables.copies(world, clock).stamp = tables.channels(world, group.ack_channel).generation
     which = min(group.first_backoff + message.tries - 1, group.last_backoff - 1)
     due = world.now + tables.backoffs(world, which).value
@@ -506,9 +530,11 @@ def be_overdue(world: Any, index: int, receiver: int) -> None:
     number = tables.receivers(world, receiver).group
     group = tables.groups(world, number)
     at = tables.parcels(world, index).message
+    tries = tables.parcels(world, index).tries
     release(world, index)
     message = tables.parcels(world, at)
-    if not message.settled:
+    is_known = message.whereabouts != UNDER_WAY or tries < message.tries  # where it is, or was
+    if not message.settled and not (group.qos == ONCE and is_known):
         if message.tries < group.deliveries:
             wait_again(world, group, at)
         else:
@@ -524,6 +550,7 @@ def wait_again(world: Any, group: Any, index: int) -> None:
     """Let a message wait for another delivery, before all that wait for their first."""
     message = tables.parcels(world, index)
     message.known_by += 1
+    message.whereabouts = WAITS_AGAIN
     world.backlog += group.urgency
     queue = tables.group_queues(world, message.queue)
     tables.copies(world, index).next = -1
@@ -536,13 +563,22 @@ def wait_again(world: Any, group: Any, index: int) -> None:
 
 @primitive
 def drop_delivery(world: Any, index: int) -> None:
-    """A member has crashed over deliveries: their clocks tell, or the broker sees at once."""
+    """A member has crashed over deliveries: their clocks tell, or the broker sees at once.
+
+    What is to be handled at most once is lost with it. What is to be handled once and was received
+    has no clock any more, and is handed out again at once.
+    """
     number = tables.members(world, tables.parcels(world, index).member).group
     group = tables.groups(world, number)
     while index >= 0:
         delivery = tables.parcels(world, index)
         following, at = delivery.mate, delivery.message
-        if group.last_backoff == group.first_backoff and not tables.parcels(world, at).settled:
+        silent = group.last_backoff == group.first_backoff
+        if tables.parcels(world, at).settled:
+            pass
+        elif group.qos == AT_MOST_ONCE:
+            settle(world, number, at, BY_PATH_DOWN)
+        elif silent if group.qos < ONCE else delivery.whereabouts == RECEIVED:
             wait_again(world, group, at)
         end_delivery(world, number, index)
         index = following

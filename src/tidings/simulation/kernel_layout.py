@@ -231,6 +231,7 @@ GROUP = record(
     fetch=_I,
     linger=_F,
     together=_I,  # whether what was fetched is handled in the time of one
+    qos=_I,  # 0: what a member holds that crashes is lost; 2: nothing is handled twice
     limit=_I,  # 1 + that of its buffer; 0: nobody is blocked by it
     is_timed=_I,  # whether it will be come back to when somebody has lingered
     turn=_I,
@@ -277,7 +278,9 @@ PARCEL = record(
     cause=_I,
     known_by=_I,
     mate=_I,
+    whereabouts=_I,  # of what is handled once: UNDER_WAY, RECEIVED, or WAITS_AGAIN
 )
+UNDER_WAY, RECEIVED, WAITS_AGAIN = constants(0, 3)
 # Cargo from which on it is a moment: that the pause of a group ends, that it has lingered long
 # enough, that a publisher's batch has.
 FIRST_MOMENT = np.int64(2**40)

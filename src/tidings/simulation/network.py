@@ -17,6 +17,7 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Law, residual
+from tidings.model.one_by_one import one_by_one
 from tidings.model.publishing import Burst
 from tidings.model.routes import Routes, route
 from tidings.model.system import EXPIRY, Publisher, System
@@ -25,6 +26,7 @@ from tidings.simulation.audience import (
     find_curves,
     find_receivers,
     is_instant,
+    meet,
     receiver_lists,
 )
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
@@ -49,7 +51,9 @@ from tidings.simulation.wires import Wires, find_wires, landing_tables
 class CompiledSystem:
     """A system, its routes, and everything the kernel needs to begin with."""
 
-    system: System
+    system: System  # as it is simulated
+    asked: System  # as it was given: some of its subscribers may be several of ``system``
+    whose: Ints  # which of these each subscriber of ``system`` is
     routes: Routes
     cells: Cells
     faults: Faults
@@ -176,6 +180,8 @@ class CompiledSystem:
 
 def compile_system(system: System) -> CompiledSystem:
     """Turn a system into arrays. The caller has made sure that the simulator handles it."""
+    asked = system
+    system, whose = one_by_one(asked, meet)
     routes = route(system)
     laws, streams = Numbering(), Numbering()
     rows, first_rows = _rows(system, routes, laws)
@@ -219,6 +225,8 @@ def compile_system(system: System) -> CompiledSystem:
     tables |= line_tables(tables)
     return CompiledSystem(
         system=system,
+        asked=asked,
+        whose=whose,
         routes=routes,
         cells=cells,
         faults=faults,

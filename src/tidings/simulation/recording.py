@@ -4,7 +4,7 @@ Recorded is everything that happened to the events born in the window, to the en
 are whole nanoseconds; the window begins at a fixed epoch, so that they look like real ones. A copy
 that a broker drops (full buffer, expired, a crash) leaves no row in ``hops``. What fails and who
 comes and goes is in ``states`` and ``sessions``: how it was when the window began, and every change
-in the window. A subscriber with a ``count`` is one subscriber in the traces.
+in the window. Subscribers with a ``count`` are in the traces one by one, with names of their own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import pyarrow as pa
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.memory import World
-from tidings.model.features import require_only
+from tidings.model.features import require_only, used_features
+from tidings.model.one_by_one import one_by_one
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
+from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.model.trace_files import subscription_table, write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
@@ -46,20 +48,17 @@ from tidings.simulation.world import Window, make_world
 
 # What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
 # one start and one end, and nothing to say beside whom or before whom an event was served, and a
-# delivery does not say how long its subscriber would have waited. What an event waits for a link
-# with a bandwidth, for a batch or with a blocked publisher would be learnt as the link's delay, and
-# states name no clients' links.
+# delivery does not say how long its subscriber would have waited. States name no clients' links.
 RECORDED = HANDLED - {
     "several servers",
     "other disciplines than fcfs",
-    "bandwidth",
-    "blocked publishers",
-    "publishers that send in batches",
     "failures of clients' links",
     "several stations in a broker",
     "lifetimes of subscribers",
-    "subscribers with a count",
 }
+# What an event waits for these is in the traces, between the times of two rows, and nothing says
+# that it was a wait: it is learnt as the delay of a link.
+AS_DELAYS = ("bandwidth", "blocked publishers", "publishers that send in batches")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def record(
     the link's delay and loss and nothing else. The warm-up is found as for a simulation and is not
     recorded. Options are those of :class:`SimulationOptions` that concern one run, also by name.
     """
-    require_only(system, RECORDED, "recording as traces")
+    system = recordable(system, RECORDED, "recording as traces")
     many = sorted({"replications", "precision", "max_replications"} & changes.keys())
     if many:
         raise InvalidInputError(f"one run is recorded; leave {', '.join(many)} out")
@@ -129,9 +128,31 @@ def record(
         outcome=outcome_of(
             totals,
             provenance_of(totals, plain, chosen.seed),
-            [*remarks, *remarks_of(totals)],
+            [*remarks, *remarks_of(totals), *untold(system)],
         ),
     )
+
+
+def recordable(system: System, handled: Collection[str], who: str) -> System:
+    """Give the system whose traces are recorded: everyone one by one; refuse others by name."""
+    require_only(system, handled, who)
+    return one_by_one(system)[0]
+
+
+def untold(system: System) -> list[Remark]:
+    """Say what traces of a system hold without telling it apart from the delays of links."""
+    used = used_features(system)
+    return [
+        Remark(
+            kind="not in traces",
+            what=f"traces do not tell what events wait because of {name}: characterising them "
+            "takes these waits for delays of links",
+            where=tuple(used[name]),
+            do="compare with the system that was recorded, not with what is learnt",
+        )
+        for name in AS_DELAYS
+        if name in used
+    ]
 
 
 def recorded_tables(compiled: CompiledSystem) -> list[str]:

@@ -17,7 +17,7 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark, of_system
+from tidings.model.remarks import BLOCKED, Remark, of_system
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
 
@@ -60,11 +60,11 @@ def _quantiles(totals: Totals) -> Floats:
 
 
 def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
-    everyone = totals.compiled.system.subscribers
+    everyone = totals.compiled.asked.subscribers
     wanted = totals.on_time.w
     delivered = wanted - totals.lost.sum(axis=1)
     by_unit = {
-        "wanted_per_s": wanted / (totals.replications * totals.length_s),
+        "wanted_per_s": wanted / totals.units.followed / totals.measured_s,
         "events": wanted,
         "on_time": totals.on_time.value,
         "on_time_se": totals.standard_errors,
@@ -109,7 +109,8 @@ def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     pair, subscriber = pair[ranked], subscriber[ranked]
     system = totals.compiled.system
     publishers = np.array([each.name for each in system.publishers], dtype=object)
-    names = np.array([each.name for each in system.subscribers], dtype=object)
+    everyone = totals.compiled.asked.subscribers
+    names = np.array([each.name for each in everyone], dtype=object)
     wanted, on_time = totals.pair_on_time.w[pair], totals.pair_on_time.x[pair]
     delivered = wanted - totals.pair_lost[pair].sum(axis=1)
     only = np.bincount(units.pair_unit, minlength=units.count)[units.pair_unit[pair]] == 1
@@ -117,7 +118,7 @@ def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     columns = {
         "publisher": publishers[units.pair_publisher[pair]],
         "subscriber": names[subscriber],
-        "wanted_per_s": wanted / (totals.replications * totals.length_s),
+        "wanted_per_s": wanted / units.followed[units.pair_unit[pair]] / totals.measured_s,
         "events": wanted,
         "on_time": _shares(on_time, wanted),
         "on_time_se": totals.pair_on_time.share_standard_error[pair],
@@ -183,7 +184,7 @@ def _links(totals: Totals) -> pd.DataFrame:
 
 def _delays(totals: Totals) -> pd.DataFrame:
     """The share of wanted events that arrived within a delay of each bin, where it changes."""
-    everyone, units = totals.compiled.system.subscribers, totals.units.of_subscriber
+    everyone, units = totals.compiled.asked.subscribers, totals.units.of_subscriber
     kept = np.arange(len(everyone))
     if len(everyone) > MOST_DELAY_LAWS:
         worst = np.argsort(totals.on_time.value[units].round(12), kind="stable")[:WORST_DELAY_LAWS]
@@ -216,7 +217,7 @@ def remarks_of(totals: Totals) -> list[Remark]:
     remarks = of_system(totals.compiled.system)
     idle = totals.on_time.w[totals.units.of_subscriber] == 0
     names = [
-        s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
+        s.name for s, none in zip(totals.compiled.asked.subscribers, idle, strict=True) if none
     ]
     if names:
         remarks.append(
@@ -263,7 +264,10 @@ def _redelivery(totals: Totals) -> list[Remark]:
     """Say which groups handle events twice, and which of them can do nothing else any more."""
     compiled, remarks = totals.compiled, []
     for number, group in enumerate(compiled.groups):
-        unit = int(np.flatnonzero(totals.units.receiver == group.receiver)[0])
+        units = np.flatnonzero(totals.units.receiver == group.receiver)
+        if not units.size:  # one of several whose counts are added up to those of the first
+            continue
+        unit = int(units[0])
         wanted = totals.on_time.w[unit]
         again = totals.redelivered[unit, 0] / wanted if wanted > 0 else 0.0
         if again < NOTABLE:
@@ -312,7 +316,7 @@ def _blocking(totals: Totals) -> list[Remark]:
             continue
         remarks.append(
             Remark(
-                kind="blocked publishers",
+                kind=BLOCKED,
                 what="publishers are blocked while this buffer is full, and their events wait "
                 f"{seconds / events:.3g} s in the mean before they can be sent",
                 where=(senders.name_of(number, groups),),
@@ -329,7 +333,7 @@ def provenance_of(totals: Totals, window: Window, seed: int) -> dict[str, Any]:
     story: dict[str, Any] = {
         "version": metadata.version("tidings"),
         "engine": "simulation",
-        "system": fingerprint(totals.compiled.system),
+        "system": fingerprint(totals.compiled.asked),
         "seed": seed,
         "replications": totals.replications,
         "warmup_s": window.warmup_s,

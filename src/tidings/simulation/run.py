@@ -89,7 +89,7 @@ class Shares(Series[Counts]):
         widths = self.totals.half_widths[self.totals.units.of_subscriber]
         rows = np.flatnonzero(self.times_wanted > 1.0)
         rows = rows[np.argsort(-widths[rows], kind="stable")]
-        named = names(self.totals.compiled.system.subscribers)
+        named = names(self.totals.compiled.asked.subscribers)
         bound = "seconds" if self.clock.is_over else "replications"
         return Remark(
             kind="not held",
@@ -329,12 +329,22 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     )
 
 
+def overloaded_groups(system: System) -> dict[str, str]:
+    """Find the consumer groups that are offered all they can do, or more, and say so of each."""
+    return _overloaded_groups(compile_system(system))
+
+
+def _overloaded_groups(compiled: CompiledSystem) -> dict[str, str]:
+    return {
+        group.subscriber.name: overload_of_group(compiled, number)
+        for number, group in enumerate(compiled.groups)
+        if compiled.group_arrivals[number] >= FULL_LOAD * group.capacity_per_s
+    }
+
+
 def _refuse_overloaded_groups(compiled: CompiledSystem) -> None:
-    for number, group in enumerate(compiled.groups):
-        if compiled.group_arrivals[number] >= FULL_LOAD * group.capacity_per_s:
-            raise UnstableError(
-                f"{overload_of_group(compiled, number)}. The queue would grow without limit"
-            )
+    for said in _overloaded_groups(compiled).values():
+        raise UnstableError(f"{said}. The queue would grow without limit")
 
 
 def _refuse_overloaded_wires(compiled: CompiledSystem) -> None:

@@ -1,7 +1,8 @@
 """What one replication counted, from the kernel's cells to subscribers and pairs; exact integers.
 
 A *unit* is a set of subscribers that saw exactly the same: all plain ones of one home and filter,
-or those that share a receiver. For every unit, wanted = on time + late + losses by cause.
+or those that share a receiver; or those of one count who are followed one by one, whose counts are
+added up. For every unit, wanted = on time + late + losses by cause.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Units:
 
     of_subscriber: Ints
     receiver: Ints  # of each unit; −1: plain
+    followed: Ints  # of each unit: how many receivers' counts are added up, from this one on
     broker: Ints
     curves: tuple[Ints, ...]  # of each unit: its histograms
     entry_cell: Ints  # cells whose events a unit wants, by ...
@@ -60,15 +62,20 @@ def find_units(compiled: CompiledSystem) -> Units:
     """Group a system's subscribers into units."""
     routes = compiled.routes
     known: dict[tuple[int, int, int], int] = {}
-    of_subscriber = np.zeros(len(compiled.system.subscribers), dtype=np.int64)
+    first = np.unique(compiled.whose, return_index=True)[1]
+    followed = np.bincount(compiled.whose)
+    of_subscriber = np.zeros(first.size, dtype=np.int64)
+    several: dict[int, int] = {}  # units of more than one receiver, and of how many
     keys = zip(
-        compiled.receiver_of.tolist(),
-        routes.home_of_subscriber.tolist(),
-        routes.filter_of_subscriber.tolist(),
+        compiled.receiver_of[first].tolist(),
+        routes.home_of_subscriber[first].tolist(),
+        routes.filter_of_subscriber[first].tolist(),
         strict=True,
     )
     for index, key in enumerate(keys):
         of_subscriber[index] = known.setdefault(key, len(known))
+        if followed[index] > 1:
+            several[int(of_subscriber[index])] = int(followed[index])
     publishers = np.array([row.publisher for row in routes.rows])[compiled.cells.row]
     units, cells, curves = [], [], []
     for unit, (key, mine) in enumerate(zip(known, _cells_wanted(compiled, known), strict=True)):
@@ -76,7 +83,7 @@ def find_units(compiled: CompiledSystem) -> Units:
         units.append(np.full(mine.size, unit, dtype=np.int64))
         cells.append(mine)
         met = compiled.curve_table[home, routes.wants[:, wanted]]
-        own = np.array([compiled.curves + receiver])
+        own = compiled.curves + receiver + np.arange(several.get(unit, 1))
         curves.append(own if receiver >= 0 else np.unique(met))
     entry_unit, entry_cell = np.concatenate(units), np.concatenate(cells)
     pairs, entry_pair = np.unique(
@@ -85,6 +92,7 @@ def find_units(compiled: CompiledSystem) -> Units:
     return Units(
         of_subscriber=of_subscriber,
         receiver=np.array([key[0] for key in known], dtype=np.int64),
+        followed=np.array([several.get(unit, 1) for unit in range(len(known))], dtype=np.int64),
         broker=np.array([key[1] for key in known], dtype=np.int64),
         curves=tuple(curves),
         entry_cell=entry_cell,
@@ -157,29 +165,31 @@ BLOCKED_FIELDS = ("blocked", "blocked_sum")
 
 def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     """Gather what a finished world has counted."""
-    cells, receipts = world.tables["cells"], world.tables["receipts"]
+    cells, publishers = world.tables["cells"], len(compiled.system.publishers)
     published = world.tables["rows"].published.copy()
-    wanted = _by_pair(published[compiled.cells.row], units)
+    followers = units.followed[units.pair_unit]
+    wanted = _by_pair(published[compiled.cells.row], units) * followers
     before = _losses(world, compiled)
     pair_lost = np.zeros((units.pair_unit.size, len(KERNEL_CAUSES)))
     for cause, values in enumerate(before[units.entry_cell].T):
-        pair_lost[:, cause] = _total(units.entry_pair, values, units.pair_unit.size)
+        pair_lost[:, cause] = _total(units.entry_pair, values, units.pair_unit.size) * followers
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
-    at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
+    at = receiver[followed] * publishers + units.pair_publisher[followed]
+    receipts = _Receipts(world.tables["receipts"], at, followers[followed], publishers)
     churners = followed.copy()
     churners[followed] = compiled.tables["receivers"]["churner"][receiver[followed]] >= 0
     pair_lost[churners] = 0  # all that a churner misses is in its receipts
-    wanted[churners] = receipts["wanted"][at[churners[followed]]]
+    wanted[churners] = receipts["wanted"][churners[followed]]
     for cause, name in _BY_RECEIPT.items():
-        pair_lost[followed, cause] += receipts[name][at]
+        pair_lost[followed, cause] += receipts[name]
     sums = {}
     for name in ("delivered", "late", "delay_sum"):
         sums[name] = _by_pair(cells[name], units)
-        sums[name][followed] = receipts[name][at]
+        sums[name][followed] = receipts[name]
     redelivered = np.zeros((units.pair_unit.size, len(REDELIVERED)))
     for column, name in enumerate(REDELIVERED):
-        redelivered[followed, column] = receipts[name][at]
+        redelivered[followed, column] = receipts[name]
     stations, channels = world.tables["stations"], world.tables["channels"]
     limits = world.tables["limits"]
     return Counts(
@@ -204,6 +214,19 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         subscribes=int(world.record[0].subscribes),
         unsubscribes=int(world.record[0].unsubscribes),
     )
+
+
+class _Receipts:
+    """What receivers have counted, by pair: the sum of all whose counts are added up."""
+
+    def __init__(self, receipts: Any, at: Ints, followers: Ints, publishers: int) -> None:
+        self._receipts, self._starts = receipts, np.cumsum(followers) - followers
+        number = np.arange(int(followers.sum())) - np.repeat(self._starts, followers)
+        self._at = np.repeat(at, followers) + number * publishers
+
+    def __getitem__(self, name: str) -> Numbers:
+        values: Numbers = self._receipts[name][self._at]
+        return np.add.reduceat(values, self._starts) if self._starts.size else values
 
 
 def _total(where: Ints, values: Numbers, size: int) -> Numbers:

@@ -54,11 +54,12 @@ class Totals:
         self.replications = 0
         self.published = 0
         self.costs = Ratio(len(COSTS))  # for each delivery
-        self._heads = np.bincount(
+        heads = np.bincount(
             units.of_subscriber,
-            weights=[each.count for each in compiled.system.subscribers],
+            weights=[each.count for each in compiled.asked.subscribers],
             minlength=units.count,
         )
+        self._heads: Floats = heads / units.followed
         pairs, stations = units.pair_unit.size, len(compiled.tables["stations"])
         self.on_time = Ratio(units.count)
         self.delay = Ratio(units.count)

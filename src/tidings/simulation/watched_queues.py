@@ -23,6 +23,7 @@ class WatchedQueue:
     capacity_per_s: float
     group: int = -1  # its position among consumer groups; −1: it is none
     stations: range  # where events wait, those of a group's members
+    servers: int = 1  # events that are handled at a time
     buffer: int | None = None
     shares: tuple[tuple[float, float], ...]  # of the events, of each part; what it handles a second
     is_steady: bool  # nothing but arrivals and services changes its backlog
@@ -117,6 +118,7 @@ def _of_group(compiled: CompiledSystem, number: int, group: Group) -> WatchedQue
         capacity_per_s=group.capacity_per_s,
         group=number,
         stations=stations,
+        servers=len(group.members),
         buffer=consumers.buffer,
         shares=tuple((share, each) for share, each in parts.values() if share > 0.0),
         is_steady=_has_steady_arrivals(compiled) and not (crashing or consumers.acknowledges),
@@ -144,6 +146,7 @@ def _of_broker(compiled: CompiledSystem, name: str) -> WatchedQueue:
         rate_per_s=rate,
         capacity_per_s=capacity,
         stations=range(int(stations[0]), int(stations[-1]) + 1),
+        servers=int(compiled.tables["stations"]["servers"][stations].sum()),
         buffer=min((each for each in buffers if each is not None), default=None),
         shares=((1.0, capacity),),
         is_steady=_has_steady_arrivals(compiled),

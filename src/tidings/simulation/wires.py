@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidings.errors import InvalidInputError, UnsupportedError
+from tidings.errors import InvalidInputError
 from tidings.kernels.records import make_records, more_records
 from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import Channel
@@ -98,13 +98,6 @@ def find_wires(system: System, routes: Routes, receivers: Sequence[int]) -> Wire
     ends += [(each.link, ("link of publisher", each.name, "there")) for each in system.publishers]
     followed = [system.subscribers[index] for index in receivers]
     ends += [(each.link, ("link of subscriber", each.name, "back")) for each in followed]
-    for each in followed:
-        if each.link.network is not None and each.count > 1:
-            raise UnsupportedError(
-                f"subscribers.{each.name}: {each.count:,} subscribers share the network "
-                f"'{each.link.network}'; list them one by one, so that what is sent to "
-                "each is simulated"
-            )
     keys: dict[Key, int] = {}
     wires, slowness = [], []
     for channel, (what, name, way) in ends:

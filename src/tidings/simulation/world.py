@@ -281,4 +281,7 @@ def overload_of_group(compiled: CompiledSystem, number: int) -> str:
             f"{head} can handle {group.capacity_per_s:.4g}, but what is delivered again takes the "
             "rest: give it a longer 'ack_wait' or a smaller 'prefetch'"
         )
-    return f"{head} can handle {group.capacity_per_s:.4g}: add members, or make them faster"
+    do = "add members, or make them faster"
+    if rate < FULL_LOAD * group.able_per_s:  # only the owner of some partitions is offered too much
+        do = "spread the keys over more partitions, or give the busiest to members of their own"
+    return f"{head} can handle {group.capacity_per_s:.4g}: {do}"

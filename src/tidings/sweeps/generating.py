@@ -28,7 +28,6 @@ from pyspark.sql import functions as F
 
 from tidings.errors import EngineError, InvalidInputError
 from tidings.model import reading
-from tidings.model.features import require_only
 from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.system import System
@@ -36,7 +35,7 @@ from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.model.writing import new_folder
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import SimulationOptions
-from tidings.simulation.recording import RECORDED, RecordedRun, recorded_tables
+from tidings.simulation.recording import RECORDED, RecordedRun, recordable, recorded_tables
 from tidings.simulation.run import refuse_overload
 from tidings.simulation.trace_rows import EPOCH_NS
 from tidings.simulation.windows import cycles, find_window
@@ -83,7 +82,7 @@ def span_of(system: System, events: int) -> float:
 
 def check_planting(system: System, span_s: float, planting: Planting) -> CompiledSystem:
     """Refuse, by name, what is not planted, and compile the system; needs no Spark."""
-    require_only(system, HANDLED, "the generator of traces")
+    system = recordable(system, HANDLED, "the generator of traces")
     hosts = {name for each in HOSTS for name in names(getattr(system, each))}
     strangers = sorted(planting.ahead_s.keys() - hosts)
     if strangers:

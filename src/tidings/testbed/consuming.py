@@ -66,6 +66,8 @@ def check_consumers(system: System, refusal: Callable[[Subscriber, Consumers], s
 
 def _refusal_of_any(subscriber: Subscriber, consumers: Consumers) -> str:
     """Why a group cannot be had on any server, if it cannot."""
+    if consumers.qos != 1:
+        return "'qos'; leave it out"
     if subscriber.link != Channel():
         return "'link' of a subscriber with a processing time; leave it out"
     if subscriber.connectivity is not None or subscriber.stays is not None:

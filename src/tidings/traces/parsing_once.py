@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pyspark import StorageLevel
 
+from tidings.traces.places import TEXT_KINDS
 from tidings.traces.reading import Traces
 
 
@@ -22,7 +23,7 @@ def parsed_once(traces: Traces) -> Iterator[Traces]:
 
     What somebody keeps already stays kept.
     """
-    text = {name for name, place in traces.places.items() if place.kind != "parquet"}
+    text = {name for name, place in traces.places.items() if place.kind in TEXT_KINDS}
     ours = {
         name: frame.persist(StorageLevel.MEMORY_AND_DISK)
         for name, frame in traces.tables.items()

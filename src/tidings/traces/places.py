@@ -13,33 +13,50 @@ from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.placing import check_finished
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".ndjson": "json"}
+TEXT_KINDS = ("csv", "json")
+# Folders in which a log says which files hold the rows, by Spark's names, and what tells them.
+LAKES = {
+    "delta": "_delta_log/*",
+    "hudi": ".hoodie/hoodie.properties",
+    "iceberg": "metadata/*.metadata.json",
+}
+CATALOG = "catalog"
+URL = "url"  # of a folder elsewhere: Parquet, or one of these
 _COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlace:
-    """One table: its format, the file, folder or URL it is in, and the files that this has here."""
+    """One table: its format, the file, folder or URL it is in, and the files that this has here.
+
+    Of a table in Spark's catalog, the name that it has there.
+    """
 
     kind: str
     path: str
-    files: tuple[str, ...] = ()  # unknown where it is elsewhere
+    files: tuple[str, ...] = ()  # unknown where it is elsewhere, or where a log tells them
+    partitioned: bool = False  # whether files are in folders such as day=2026-11-18
 
 
 def find_tables(folder: str | os.PathLike[str]) -> dict[str, TablePlace]:
     """Where each table of a folder is; refused where an import was stopped at its last step.
 
-    Object stores cannot be listed from here: behind a URL, each may be a Parquet folder by its
-    canonical name, or not be there.
+    Object stores and catalogs cannot be listed from here: each table may be there by its canonical
+    name, behind a URL as a Parquet folder or what :data:`LAKES` says, or not be there.
     """
     name, remote = place_of(folder)
+    if name.startswith(f"{CATALOG}:"):
+        return {
+            each: TablePlace(kind=CATALOG, path=_in_catalog(name, each)) for each in TRACE_TABLES
+        }
     if remote:
         url = name.rstrip("/")
-        return {each: TablePlace(kind="parquet", path=f"{url}/{each}") for each in TRACE_TABLES}
+        return {each: TablePlace(kind=URL, path=f"{url}/{each}") for each in TRACE_TABLES}
     return _local_tables(Path(name))
 
 
 def table_names(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """Which trace tables a folder has; None for a URL, which cannot be listed."""
+    """Which trace tables a folder has; None for a URL or a catalog, which cannot be listed."""
     if place_of(folder)[1]:
         return None
     names = tuple(find_tables(folder))
@@ -71,7 +88,7 @@ def no_tables(folder: str | os.PathLike[str]) -> InvalidTracesError:
 
 
 def place_of(folder: str | os.PathLike[str]) -> tuple[str, bool]:
-    """The folder or URL, and whether it is elsewhere.
+    """The folder, URL or names in a catalog, and whether it is elsewhere.
 
     >>> place_of("file:///traces"), place_of("s3a://bucket/traces")
     (('/traces', False), ('s3a://bucket/traces', True))
@@ -79,18 +96,28 @@ def place_of(folder: str | os.PathLike[str]) -> tuple[str, bool]:
     name = os.fspath(folder)
     if name.startswith("file:"):
         name = "/" + name.removeprefix("file:").lstrip("/")
-    return name, "://" in name
+    return name, "://" in name or name.startswith(f"{CATALOG}:")
+
+
+def _in_catalog(names: str, table: str) -> str:
+    """The name of one table among those of a catalog.
+
+    >>> _in_catalog("catalog:lake.traces", "hops"), _in_catalog("catalog:lake.raw.mq_*", "hops")
+    ('lake.traces.hops', 'lake.raw.mq_hops')
+    """
+    pattern = names.removeprefix(f"{CATALOG}:")
+    return pattern.replace("*", table) if "*" in pattern else f"{pattern}.{table}"
 
 
 def table_kind(path: Path) -> str:
     """In which format a file or folder is a table."""
     kind = _kind(path) if path.exists() else None
-    if kind is None:
+    if kind not in FORMATS.values():
         saw = "no table" if path.exists() else "nothing"
         wanted = f"a file ending in {_listed(FORMATS)}, or a folder of such files"
         raise InvalidTracesError(f"{path}: got {saw}; wants {wanted}")
     _check_plain(path)
-    return kind
+    return str(kind)
 
 
 def kind_of_name(name: str) -> str | None:
@@ -121,8 +148,8 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
     places: dict[str, TablePlace] = {}
     for path in sorted(folder.iterdir()):
         table = path.name.split(".")[0]
-        kind = _kind(path)
-        if table not in TRACE_TABLES or kind is None:
+        kind = _kind(path) if table in TRACE_TABLES else None  # whatever else is there
+        if kind is None:
             continue
         if table in places:
             raise InvalidTracesError(
@@ -131,23 +158,30 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
             )
         _check_plain(path)
         # With the scheme, a cluster whose default is another file system reads it here too.
-        url, files = f"file://{path.resolve()}", tuple(map(str, _files_of(path, kind)))
-        places[table] = TablePlace(kind=kind, path=url, files=files)
+        url = f"file://{path.resolve()}"
+        files = () if kind in LAKES else tuple(map(str, _files_of(path.absolute())))
+        partitioned = any(Path(each).parent != path.absolute() for each in files if path.is_dir())
+        places[table] = TablePlace(kind=kind, path=url, files=files, partitioned=partitioned)
     return places
 
 
+def lake_of(folder: Path) -> str | None:
+    """What says which files of a folder hold its rows, as one of :data:`LAKES`; mostly None."""
+    return next((kind for kind, mark in LAKES.items() if any(folder.glob(mark))), None)
+
+
 def _kind(path: Path) -> str | None:
-    """The format of a file by its name, of a folder by the files in it."""
-    if path.is_dir():
-        kinds = {kind_of_name(each.name) for each in path.iterdir() if each.name[0] not in "._"}
-        kinds.discard(None)
-        if len(kinds) > 1:
-            raise InvalidTracesError(
-                f"{path}: holds files of several formats ({_listed(sorted(map(str, kinds)))}); "
-                "wants one"
-            )
-        return kinds.pop() if kinds else None
-    return kind_of_name(path.name)
+    """The format of a file by its name, of a folder by its log or the files in it."""
+    if not path.is_dir():
+        return kind_of_name(path.name)
+    if lake := lake_of(path):
+        return lake
+    kinds = {str(kind_of_name(each.name)) for each in _files_of(path)}
+    if len(kinds) > 1:
+        raise InvalidTracesError(
+            f"{path}: holds files of several formats ({_listed(sorted(kinds))}); wants one"
+        )
+    return kinds.pop() if kinds else None
 
 
 def _check_plain(path: Path) -> None:
@@ -164,16 +198,35 @@ def _check_plain(path: Path) -> None:
         ) from problem
 
 
-def _files_of(path: Path, kind: str) -> list[Path]:
+def _files_of(path: Path) -> list[Path]:
+    """The files of a table: of a folder those in it, or in folders such as ``day=2026-11-18``.
+
+    What Spark would pass over is refused: files in other folders, or both here and in folders.
+    """
     if not path.is_dir():
-        return [path.absolute()]
-    inside = [each for each in sorted(path.absolute().iterdir()) if each.name[0] not in "._"]
-    return [each for each in inside if kind_of_name(each.name) == kind]
+        return [path]
+    here: list[Path] = []
+    below: list[Path] = []
+    passed_over = False
+    for each in sorted(path.iterdir()):
+        if each.name[0] in "._":
+            continue
+        if not each.is_dir():
+            here += [each] if kind_of_name(each.name) is not None else []
+        elif inside := _files_of(each):
+            below += inside
+            passed_over |= "=" not in each.name
+    if passed_over or (here and below):
+        raise InvalidTracesError(
+            f"{path}: got files in other folders, such as {below[0]}; wants all in the folder "
+            "itself, or all in folders with names such as day=2026-11-18"
+        )
+    return here or below
 
 
 def _found(name: str, remote: bool) -> str:
     if remote:
-        return "none could be opened as Parquet"
+        return "none of them is there"
     names = sorted(path.name for path in Path(name).iterdir())
     shown = _listed(names[:8]) + (" …" if len(names) > 8 else "")
     return f"found {shown}" if names else "the folder is empty"

@@ -1,8 +1,9 @@
 """Trace tables from a folder, as DataFrames with the canonical columns.
 
 Each table is a Parquet folder or file, or CSV or JSON Lines (plain or gzipped) with the same
-column names: ``publications/``, ``hops.parquet``, ``deliveries.csv.gz`` and so on. ``traces.json``
-gives the observed window; without it the window is that of the publications.
+column names: ``publications/``, ``hops.parquet``, ``deliveries.csv.gz`` and so on; or a table of
+Delta, Iceberg or Hudi, or of a catalog. ``traces.json`` gives the observed window; without it the
+window is that of the publications.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model import json_text
 from tidings.model.plain_files import open_plain
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
 from tidings.traces.actions import reason_of, run_action
 from tidings.traces.canonical import canonical
+from tidings.traces.lakes import is_absent, open_logged
 from tidings.traces.places import (
+    CATALOG,
     FORMATS,
+    TEXT_KINDS,
     TablePlace,
     find_tables,
     no_tables,
@@ -31,7 +35,7 @@ from tidings.traces.places import (
     table_kind,
 )
 from tidings.traces.quarantine import REASON, UNREADABLE, with_reasons
-from tidings.traces.readers.lines import ORIGIN, TEXT, origin_of_rows
+from tidings.traces.readers.lines import BLOCK, FILE, ORIGIN, PLACE, TEXT, origin_of_rows
 from tidings.traces.readers.opening import open_flat
 from tidings.traces.window import TraceWindow
 
@@ -54,7 +58,11 @@ class Traces:
 
 
 def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
-    """The canonical tables in a folder, or behind a URL such as ``s3a://bucket/traces``.
+    """The canonical tables in a folder, behind a URL or in a catalog.
+
+    A URL is for instance ``s3a://bucket/traces``. ``catalog:lake.traces`` are the tables
+    ``lake.traces.hops`` and so on, ``catalog:lake.raw.mq_*`` the tables ``lake.raw.mq_hops`` and so
+    on.
 
     Reads only schemas, unless ``traces.json`` is missing: then the publications are read once for
     their first and last moment.
@@ -101,12 +109,16 @@ def open_table(
     Text is read line by line, so that what is no row of the table is told as such. ``keep`` may ask
     for where rows stand: columns of :data:`~tidings.traces.readers.lines.ORIGIN`.
     """
-    if place.kind == "parquet":
-        frame = _open(lambda: spark.read.parquet(place.path), place, optional=optional)
-        if frame is not None and keep:
-            frame = _with_origin(frame)
+    if place.kind in TEXT_KINDS:
+        frame: DataFrame | None = _open_text(spark, table, place, keep)
+    elif place.kind == "parquet":
+        # Days that were written by different releases may have different columns.
+        reader = spark.read.option("mergeSchema", "true") if place.partitioned else spark.read
+        frame = _open(lambda: reader.parquet(place.path), place, optional=optional)
     else:
-        frame = _open_text(spark, table, place, keep)
+        frame = _open(lambda: open_logged(spark, table, place), place, optional=optional)
+    if frame is not None and keep and place.kind not in TEXT_KINDS:
+        frame = _with_origin(frame, place)
     return None if frame is None else canonical(frame, table, place.path, keep)
 
 
@@ -142,8 +154,10 @@ def _open(
 ) -> DataFrame | None:
     try:
         return opener()
+    except TidingsError:
+        raise
     except AnalysisException as problem:
-        if optional and problem.getCondition() == "PATH_NOT_FOUND":
+        if optional and is_absent(problem):
             return None
         why = str(problem).strip().splitlines()[0]
         raise InvalidTracesError(f"{place.path}: {why}") from problem
@@ -154,9 +168,15 @@ def _open(
         ) from problem
 
 
-def _with_origin(frame: DataFrame) -> DataFrame:
+def _with_origin(frame: DataFrame, place: TablePlace) -> DataFrame:
+    """The frame with where each row stands; of what is no file, the table."""
     text = F.to_json(F.struct("*")).alias(TEXT)
-    return frame.select("*", *origin_of_rows(), text)
+    try:
+        return frame.select("*", *origin_of_rows(), text)
+    except AnalysisException:  # views, and formats without such columns
+        nowhere = F.lit(None).cast("bigint")
+        table = F.lit(place.path).alias(FILE)
+        return frame.select("*", table, nowhere.alias(BLOCK), nowhere.alias(PLACE), text)
 
 
 def _open_text(
@@ -170,6 +190,8 @@ def _open_text(
 
 
 def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
+    if name.startswith(f"{CATALOG}:"):
+        return None
     if remote:
         try:
             rows = spark.read.text(f"{name.rstrip('/')}/{MANIFEST}", wholetext=True).collect()

@@ -38,6 +38,8 @@ _ANYWHERE = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
+    # A broker in a folder broker=007 is called 007, not 7.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _CLASSIC = {
     "spark.ui.enabled": "false",

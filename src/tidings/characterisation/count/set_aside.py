@@ -25,6 +25,7 @@ from tidings.characterisation.statistics import BAD_CONTENT, BAD_FILTER, CONFLIC
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.model.writing import new_folder
 from tidings.traces.actions import bring_here, run_action
+from tidings.traces.places import TEXT_KINDS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.readers.lines import FILE, ORIGIN, TEXT, found_again
 from tidings.traces.reading import Traces, open_table
@@ -62,7 +63,7 @@ def rows_set_aside(
         tagged = _checked(name, rows, traces, measured, bad)
         if CONFLICT in why:
             tagged = _with_conflicts(tagged)
-        files = None if place.kind == "parquet" else place.files
+        files = place.files if place.kind in TEXT_KINDS else None
         aside[name] = found_again(tagged.where(F.col(REASON).isNotNull()), files)
     return aside
 

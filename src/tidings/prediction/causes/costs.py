@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Bools, Floats, Ints
-from tidings.model.causes import LEAST, Cause, in_order
+from tidings.model.causes import LEAST, MOST_OF_ONE, Cause, in_order
 from tidings.model.laws import Exponential
 from tidings.model.outcome import table
 from tidings.model.record_tables import names
@@ -33,10 +33,10 @@ from tidings.prediction.network.arriving import (
     arriving,
     on_time_and_mean,
 )
+from tidings.prediction.network.audiences import Audience
 from tidings.prediction.network.network import Network
 from tidings.prediction.peers.stay_weights import Meeting, weighed_by_stay
 
-MOST = 8  # causes of one subscriber
 _SHORT = 0.005  # part of a mean delay: taking out less is not tried
 _HALF = 0.5  # part of a path without waiting: more is not the deadline's fault
 _SLOW = 2.0  # times the median of its kind: a part that is slower than others
@@ -45,8 +45,10 @@ _BURSTY, _MOST_BURSTY = 1.5, 3  # squared variation of intervals; publishers mad
 Shares = dict[Cause, Floats]  # [filter] or [subscriber]
 
 
-def costs_of_subscribers(network: Network, left_s: Sequence[tuple[float, float]]) -> pd.DataFrame:
-    """Make the table of causes: what each costs each subscriber, the dearest first.
+def costs_of_subscribers(
+    network: Network, left_s: Sequence[tuple[float, float]], audiences: Sequence[Audience]
+) -> pd.DataFrame:
+    """Make the table of causes: what each costs each subscriber of audiences, the dearest first.
 
     ``left_s`` is what is left of lifetimes after what is certain of delays, least and most.
     """
@@ -54,7 +56,11 @@ def costs_of_subscribers(network: Network, left_s: Sequence[tuple[float, float]]
     every: list[dict[str, object]] = []
     bursts = _costs_of_bursts(network)
     everybody = names(network.system.subscribers)
-    for group in network.by_home():
+    chosen = {id(each) for each in audiences}
+    for everyone in network.by_home():
+        group = [each for each in everyone if id(each) in chosen]
+        if not group:
+            continue
         came = arriving(network, group, by_publisher=True)
         for audience in group:
             leaving = Leaving(came=came, audience=audience)
@@ -71,7 +77,7 @@ def costs_of_subscribers(network: Network, left_s: Sequence[tuple[float, float]]
                         "place": cause.place,
                         "cost": cost,
                     }
-                    for cause, cost in in_order(mine)[:MOST]
+                    for cause, cost in in_order(mine)[:MOST_OF_ONE]
                 ]
     return table("causes", every)
 
@@ -171,7 +177,7 @@ class _Costs:
         empty = along.series(from_law(grid, one.link.delay, one.link.reliability))
         late = np.maximum(empty.survival - self._counted(empty, self._everything), 0.0)
         takes_s = empty.shift_s + empty.mean_s
-        for mean_s, median_s in self._unwaited_s():
+        for mean_s, median_s in (*self._unwaited_s(), *self._own_links_s()):
             late[(mean_s > _HALF * takes_s) & (mean_s > _SLOW * median_s)] = 0.0
         yield Cause("deadline"), late
 
@@ -186,6 +192,14 @@ class _Costs:
                 median_s = float(np.median(means_s))
                 slowest = np.where(met[:, first : first + means_s.size], means_s, 0.0).max(axis=1)
                 yield slowest, median_s
+
+    def _own_links_s(self) -> Iterator[tuple[Floats, float]]:
+        """[row]: mean times on clients' own links, with the median of all clients."""
+        of_subscribers_s, of_publishers_s = self.stages.own_links_s
+        median_s = float(np.median(np.concatenate([of_subscribers_s, of_publishers_s])))
+        mine_s = self.leaving.audience.example.link.delay.mean_s
+        yield np.full(self._everything.size, mine_s), median_s
+        yield of_publishers_s[self.leaving.came.publishers[self.leaving.rows]], median_s
 
     def _of_overload(self) -> Iterator[tuple[Cause, Floats]]:
         """What comes through if the brokers that cannot serve everything could."""

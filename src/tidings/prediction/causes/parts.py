@@ -12,7 +12,7 @@ import numpy as np
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.behaviour import Channel
 from tidings.model.causes import ARROW, LIKE, Cause
-from tidings.model.record_tables import names
+from tidings.model.record_tables import Coded, column, names
 from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
 from tidings.prediction.delay.paths import Paths
 from tidings.prediction.error_bars.changes import stage_order, stages_of_streams
@@ -71,6 +71,15 @@ class Stages:
         ]
 
     @cached_property
+    def own_links_s(self) -> tuple[Floats, Floats]:
+        """[subscriber] and [publisher]: mean times on their own links."""
+        system = self.network.system
+        subscribers, publishers = (
+            column(clients, "link") for clients in (system.subscribers, system.publishers)
+        )
+        return _link_means_s(subscribers), _link_means_s(publishers)
+
+    @cached_property
     def overloaded(self) -> Bools:
         """[source]: whether the broker that its events come to cannot serve them all."""
         return self.waiting.survival <= 0.0
@@ -93,6 +102,11 @@ class Stages:
                 known[each.link] = from_law(grid, each.link.delay, each.link.reliability)
             entries.append(known[each.link])
         return replace(self.plain, at_broker=self.serving, entry=stack(entries))
+
+
+def _link_means_s(links: Coded) -> Floats:
+    means_s: Floats = np.array([link.delay.mean_s for link in links.values])[links.codes]
+    return means_s
 
 
 def _put(delays: Delays, rows: Ints, part: Delays) -> Delays:

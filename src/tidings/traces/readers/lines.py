@@ -19,9 +19,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidTracesError, UnsupportedError
 from tidings.traces.actions import run_action
-from tidings.traces.places import uncompressed
+from tidings.traces.delta_log import read_log
+from tidings.traces.places import lake_of, uncompressed
 from tidings.traces.quarantine import REASON
 from tidings.traces.spans.unpacking import TORN
 
@@ -255,8 +256,21 @@ def _is_torn(file: str) -> bool:
 def _local_files(name: str) -> Iterator[str]:
     for match in [name] if os.path.exists(name) else glob.glob(name, recursive=True):
         path = Path(match)
+        if path.is_dir() and (lake := lake_of(path)):
+            yield from _live_files(path, lake)
+            continue
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in inside:
             hidden = any(part[0] in "._" for part in each.relative_to(path).parts)
             if each.is_file() and not hidden:
                 yield str(each.resolve())
+
+
+def _live_files(folder: Path, lake: str) -> tuple[str, ...]:
+    """The files of a table that its log says hold its rows; those that it removed may be there."""
+    if lake != "delta":
+        raise UnsupportedError(
+            f"{folder} is a table of {lake.title()}, of which files are not imported one by one; "
+            "write it as plain Parquet or Delta first"
+        )
+    return read_log(folder).files
