@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 MOST_BELOW = 0.05  # a threshold is worth naming when this share of the subscribers is below it
 LINK_CAUSES = ("link", "unexplained")  # causes that the known losses of the links may account for
 NEGLIGIBLE = 0.005  # who misses less than this needs no reason
+_EVENLY = re.compile(r"^rate .* [0-9.e+]+/s$")  # a rate of its own: bursts are to go
 _NOUNS = {"predicted": "prediction", "simulated": "simulation", "measured": "measurement"}
 
 
@@ -154,7 +156,10 @@ def do(remedies: Sequence[Remedy]) -> str:
     for each in best:
         error = "" if each.error is None else f" ± {100 * each.error:.2g}"
         gain = f"{100 * each.gain:+.3g}{error} percentage points"
-        texts.append(f"{each.change} gives {percent(each.on_time)} on time ({gain})")
+        change = each.change + (
+            " (as often, at random times)" if _EVENLY.search(each.change) else ""
+        )
+        texts.append(f"{change} gives {percent(each.on_time)} on time ({gain})")
     return "; ".join(texts) + "." if texts else ""
 
 
