@@ -176,3 +176,22 @@ def test_messages_quote_changes_so_that_quotes_in_them_can_be_told_from_theirs()
         changed(two_brokers(), ["rate 'nobody' x2"])
     with pytest.raises(InvalidInputError, match="after \"remove 'hub--east'\": 1 problem"):
         changed(two_brokers(), ["remove 'hub--east'"])
+
+
+def test_a_failure_group_fails_less_or_not_at_all():
+    system = reading.loads(
+        """
+tidings: 1
+brokers: {a: {}, b: {}}
+links: [{between: [a, b]}]
+publishers: {p: {at: a, every: 1s, content: {event: {}}}}
+subscribers: {s: {at: b, wants: {}}}
+failure_groups: {rack: {members: [a, b], failure: {mtbf: 900s, mttr: 100s}}}
+"""
+    )
+    (half,) = changed(system, ["availability rack 0.5"]).failure_groups
+    assert half.failure.up.mean_s == pytest.approx(100.0)
+    assert changed(system, ["availability rack 1"]).failure_groups == ()
+    assert changed(system, ["failure all none"]).failure_groups == ()
+    with pytest.raises(InvalidInputError, match="rack"):
+        changed(system, ["availability rock 1"])

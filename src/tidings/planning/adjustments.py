@@ -24,9 +24,9 @@ from tidings.model.consumers import MOST_MEMBERS
 from tidings.model.content import Content, ContentTable
 from tidings.model.laws import Exponential, Law
 from tidings.model.records import Kind
-from tidings.model.system import Broker, Link, Publisher, Recovery, System
+from tidings.model.system import Broker, FailureGroup, Link, Publisher, Recovery, System
 from tidings.planning.choices import ALL
-from tidings.planning.selections import edited
+from tidings.planning.selections import GONE, edited
 
 _FACTOR = re.compile(r"[x×*]\s*(.+)")
 _NOTHING = "none"
@@ -218,14 +218,16 @@ def _reliability(channel: Channel, value: float) -> Channel:
 
 
 def _failure(record: Any, value: Any) -> Any:
-    if isinstance(record, Broker):
+    if isinstance(record, FailureGroup) and value is None:
+        return GONE
+    if isinstance(record, Broker | FailureGroup):
         return replace(record, failure=value)
     there, back = replace(record.there, failure=value), replace(record.back, failure=value)
     return replace(record, there=there, back=back)
 
 
 def _availability(record: Any, value: float) -> Any:
-    old = record.failure if isinstance(record, Broker) else record.there.failure
+    old = record.there.failure if isinstance(record, Link) else record.failure
     if old is None:
         return None
     if value == 1.0:
@@ -343,7 +345,7 @@ def _with_lifetimes(system: System, value: Any) -> System:
 
 _SHARE = Kind(label="a share above 0", read=lambda place: place.share(positive=True), schema=dict)
 _LINKS = ("links", *PEERS)
-_COMPONENTS = ("brokers", "links")
+_COMPONENTS = ("brokers", "links", "failure_groups")
 
 ADJUSTMENTS: dict[str, Adjustment] = {
     "rate": Adjustment(sections=("publishers",), kind=_RATE, edit=_rate),

@@ -5,8 +5,8 @@
     service hub 3ms            brokers: another law, or times a factor
     delay hub--east x2         links between brokers and of peers; also bandwidth hub--east x2,
                                reliability hub--east 0.9
-    availability hub 0.99      brokers and links that fail: repairs stay, times up change
-    failure hub {mtbf: 9h, mttr: 5min}          brokers and links; none: never
+    availability hub 0.99      brokers, links, failure groups: repairs stay, times up change
+    failure hub {mtbf: 9h, mttr: 5min}          the same; none: never
     scheme bypass              what is done about failures; also refresh, timeout, detection
     on alice x2                mobile peers: also off; connectivity alice {...} or none
     members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5

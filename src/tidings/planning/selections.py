@@ -9,11 +9,12 @@ from typing import Any
 from tidings.errors import InvalidInputError
 from tidings.model.document import meant_name
 from tidings.model.record_tables import names
-from tidings.model.system import Broker, Link, Subscriber, System
+from tidings.model.system import Broker, FailureGroup, Link, Subscriber, System
 from tidings.planning.choices import ALL
 
 AT, GROUP = "at:", "group:"
 Edit = Callable[[Any], Any]  # a record as it will be; None where there is nothing to change
+GONE = object()  # what a record becomes that is to go
 
 
 def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> System:
@@ -31,7 +32,7 @@ def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> 
                 new = edit(record)
                 if new is not None:
                     records[index], edits = new, edits + 1
-        parts[section] = tuple(records)
+        parts[section] = tuple(each for each in records if each is not GONE)
     if not edits:
         raise InvalidInputError(f"'{target}' has nothing that this change applies to")
     return replace(system, **parts)
@@ -67,4 +68,6 @@ def check_target(system: System, sections: Sequence[str], target: str) -> None:
 def _places(record: Any) -> tuple[str, ...]:
     if isinstance(record, Broker):
         return (record.name,)
+    if isinstance(record, FailureGroup):
+        return record.members
     return record.between if isinstance(record, Link) else (record.at,)
