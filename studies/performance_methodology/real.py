@@ -38,7 +38,8 @@ from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.simulating import simulate_net
 from tidings.prediction.operational.analysing import analyse
 from tidings.testbed.calibrating import CALIBRATION_LOAD, Bench, calibrate
-from tidings.testbed.comparing import MOST_LATENCY, MOST_SHARE, Reality, Repetition, confront
+from tidings.testbed.comparing import confront
+from tidings.testbed.reality import MOST_LATENCY, MOST_SHARE, Reality, Repetition
 from tidings.testbed.reality_study import (
     interval_text,
     late_text,

@@ -17,14 +17,8 @@ from tidings.model.reading import loads
 from tidings.prediction.predict import predict
 from tidings.reporting.study_page import render_study
 from tidings.simulation.run import simulate
-from tidings.testbed.comparing import (
-    RUNS_ALIKE,
-    Apart,
-    Reality,
-    Repetition,
-    apart,
-    errors_by_calibration,
-)
+from tidings.testbed.comparing import errors_by_calibration
+from tidings.testbed.reality import RUNS_ALIKE, Apart, Reality, Repetition, apart
 from tidings.testbed.reality_study import first_text, reality_study
 from tidings.validation.comparison import compare
 

@@ -11,14 +11,14 @@ from scipy import stats
 from tidings.model.outcome import CAUSES, Outcome
 from tidings.model.study import Curves, Finding, Grid, Section, Study, Timeline
 from tidings.testbed.calibrating import CALIBRATION_LOAD
-from tidings.testbed.comparing import (
+from tidings.testbed.outages import merged
+from tidings.testbed.reality import (
     MOST_ERRORS,
     MOST_LATENCY,
     MOST_SHARE,
     Reality,
     Repetition,
 )
-from tidings.testbed.outages import merged
 
 NOT_KNOWN = "–"
 _CHANCE = 2.5  # a mean error so many times what is usual happens to one run in a hundred or so

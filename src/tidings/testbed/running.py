@@ -13,18 +13,16 @@ from contextlib import contextmanager
 from nats.errors import Error as NatsError
 
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
-from tidings.model import topology
 from tidings.model.features import FEATURES, require_only
 from tidings.model.progress import Progress
-from tidings.model.routes import Routes, route
+from tidings.model.routes import route
 from tidings.model.system import System
+from tidings.testbed.brokers import BROKERS
 from tidings.testbed.conducting import Conductor
-from tidings.testbed.consuming import check_consumers, nats_refusal, takes_time
+from tidings.testbed.consuming import check_consumers
 from tidings.testbed.ending import end_all
-from tidings.testbed.layout import lane_name, layout
-from tidings.testbed.mosquitto import Mosquitto
-from tidings.testbed.mqtt_conducting import MqttConductor, crossing, topics_by_arc, with_homes
-from tidings.testbed.mqtt_consuming import shared_refusal
+from tidings.testbed.layout import layout
+from tidings.testbed.mqtt_conducting import MqttConductor
 from tidings.testbed.outages import (
     Outage,
     compressed,
@@ -33,31 +31,9 @@ from tidings.testbed.outages import (
     failing,
 )
 from tidings.testbed.runs import Beside, Run, Stop, TestbedOptions
-from tidings.testbed.servers import Kind, Nats, servers
+from tidings.testbed.servers import servers
 from tidings.testbed.storing import StoringConductor
-from tidings.testbed.workload import Subjects, contents_of, schedule, subjects
-
-
-def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[str, set[str]]:
-    """By lane, from homes towards publishers and from subscribers to homes: what is asked for."""
-    subjects: dict[str, set[str]] = {}
-    brokers = [broker.name for broker in system.brokers]
-    wanted: dict[int, set[str]] = {}
-    homes = routes.home_of_subscriber.tolist()
-    for one, home, mine in zip(system.subscribers, homes, names.of_subscriber, strict=True):
-        if one.stays is None:  # else it asks, and no longer asks, in the course of the run
-            wanted.setdefault(home, set()).update(mine)
-    for home, asked in wanted.items():
-        for _, into in topology.walk(routes.trees[0], routes.arcs, home):
-            if into >= 0:
-                arc = routes.arcs[into]
-                lane = lane_name(brokers[arc.source], brokers[arc.target])
-                subjects.setdefault(lane, set()).update(asked)
-    for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
-        stays = one.connectivity is None and one.stays is None
-        if stays and not takes_time(one):  # else its broker asks for it, or it asks later
-            subjects[lane_name(one.name, one.at)] = set(mine)
-    return subjects
+from tidings.testbed.workload import contents_of, schedule, subjects
 
 
 @contextmanager
@@ -99,27 +75,6 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-HANDLED_BY_MOSQUITTO = frozenset(
-    {
-        "random lifetimes",
-        "failures",
-        "recovery",
-        "subscriber's own queue",
-        "consumer groups",
-    }
-)
-HANDLED = frozenset(
-    {
-        "random lifetimes",
-        "failures",
-        "recovery",
-        "connectivity",
-        "bounded buffers of peers",
-        "subscription churn",
-        "subscriber's own queue",
-        "consumer groups",
-    }
-)
 INTERRUPTED = "interrupted"
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
@@ -144,28 +99,22 @@ def run_testbed(
     """
     chosen = options or TestbedOptions()
     tell = progress or (lambda _: None)
-    on_mosquitto = chosen.broker == "mosquitto"
-    if on_mosquitto:
-        require_only(system, HANDLED_BY_MOSQUITTO, "the testbed on Mosquitto")
-        if stops:
-            raise UnsupportedError("the testbed on Mosquitto does not stop consumer groups")
-    require_only(system, HANDLED, "the testbed")
+    on = BROKERS[chosen.broker]
+    require_only(system, on.handled, f"the testbed on {on.called}")
+    if stops and not on.stops:
+        raise UnsupportedError(f"the testbed on {on.called} does not stop consumer groups")
     system = compressed(system, chosen.compression)
     stores = _keeps_events(system)
-    carried = stores and not on_mosquitto  # bridges carry events themselves
+    carried = stores and not on.carries
     _check_names(system)
-    check_consumers(system, shared_refusal if on_mosquitto else nats_refusal)
+    check_consumers(system, on.refusal)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
     check_size(system, chosen)
     planned = schedule(system, contents, length_s, chosen.seed)
     _require_few(len(planned), chosen, "events would be published")
-    names = subjects(system, contents)
-    kind: Kind = Nats()
-    if on_mosquitto:
-        names = with_homes(system, names)
-        kind = Mosquitto(topics_by_arc(system, routes, names), qos=int(stores))
+    names, kind = on.servers(system, routes, subjects(system, contents), stores)
     run = Run(
         system=system,
         routes=routes,
@@ -177,15 +126,12 @@ def run_testbed(
         beside=beside,
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
-    run.layout.journal.wanted = (
-        crossing(run) if on_mosquitto else interest_by_lane(system, routes, names)
-    )
+    run.layout.journal.wanted = on.asked(run)
     with precedence() as granted:
         run.takes_precedence = granted
         tell("starting servers")
         with servers(run.layout.servers, kind=kind) as running, _loop(run) as runner:
-            lead = StoringConductor if carried else Conductor
-            conductor = (MqttConductor if on_mosquitto else lead)(run, running, tell)
+            conductor = (on.carrying if carried else on.conductor)(run, running, tell)
             try:
                 runner.run(_conduct(run, conductor))
             except KeyboardInterrupt:

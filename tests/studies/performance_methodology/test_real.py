@@ -20,7 +20,7 @@ from tidings.prediction.predict import predict
 from tidings.reporting.study_page import render_study
 from tidings.simulation.run import simulate
 from tidings.testbed.calibrating import Bench
-from tidings.testbed.comparing import Reality, Repetition, apart
+from tidings.testbed.reality import Reality, Repetition, apart
 from tidings.testbed.runs import TestbedOptions
 from tidings.validation.comparison import compare
 

@@ -12,7 +12,7 @@ from tidings.cli import console, options, spark
 from tidings.model.writing import check_new_folder
 
 if TYPE_CHECKING:
-    from tidings.testbed.comparing import Reality, Repetition
+    from tidings.testbed.reality import Reality, Repetition
 
 DISAGREE = 1
 REALITY = "reality.html"
