@@ -55,6 +55,7 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'; \
 	fi
 	$(BIN)/python benchmarks/help.py --write
+	$(BIN)/python benchmarks/first_run.py --write
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
 	$(BIN)/python benchmarks/error_bars.py --write
