@@ -25,16 +25,16 @@ from tidings.kernels.building import build_library
 from tidings.kernels.library import kept_library
 
 TIDINGS = (sys.executable, "-c", "from tidings.cli.main import main; main()")
-WAYS = ("built", "compiled")
+KERNELS = ("built", "compiled")
 
 
 def measure(folder: Path) -> list[dict[str, Any]]:
-    """Measure both ways, each with a cache folder of its own."""
+    """Measure both, each with a cache folder of its own."""
     library = build_library()
     system = folder / "sample.yaml"
     td.save(td.market_and_weather(), system)
     rows = []
-    for how in WAYS:
+    for how in KERNELS:
         os.environ |= {"TIDINGS_KERNELS": how, "XDG_CACHE_HOME": str(folder / how)}
         if how == "built":
             shutil.copy(library, kept_library())

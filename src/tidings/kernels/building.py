@@ -64,9 +64,9 @@ def compiler() -> str | None:
     return shutil.which(named[0] if named else "cc") or shutil.which("gcc")
 
 
-def build_library(file: Path | None = None) -> Path:
-    """Build the library of all kernels, by default for this user, and give its file."""
-    file = file or kept_library()
+def build_library() -> Path:
+    """Build the library of all kernels for this user, unless there is one, and give its file."""
+    file = kept_library()
     if not file.is_file():
         # Of these sources, also where an installer hides what else is on Python's path.
         program = f"import sys; sys.path.insert(0, {str(_PACKAGE.parent)!r}); {_PROGRAM}"
@@ -88,16 +88,16 @@ def every_part() -> list[Part]:
 
 def link(parts: Iterable[Part], file: Path) -> None:
     """Compile parts for the processor that numba was told of, and link them into a library."""
-    found = compiler()
-    if found is None:
+    linker = compiler()
+    if linker is None:
         raise EngineError("there is no C compiler: install one, or name it by CC")
     with TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
         objects, library = Path(folder) / "kernels.o", Path(folder) / file.name
         objects.write_bytes(_object_code(list(parts)))
-        command = [found, "-shared", "-o", str(library), str(objects), "-lm"]
+        command = [linker, "-shared", "-o", str(library), str(objects), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise EngineError(f"{found} could not link the kernels: {done.stderr.strip()}")
+            raise EngineError(f"{linker} could not link the kernels: {done.stderr.strip()}")
         os.replace(library, file)
 
 

@@ -19,6 +19,7 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
 from tidings.model.remarks import BLOCKED
 from tidings.model.system import WHEN_FULL, Publisher, Recovery, System
+from tidings.prediction.overloaded_groups import without_queues
 
 
 def calmed(system: System) -> System:
@@ -31,12 +32,9 @@ def calmed(system: System) -> System:
     ]
     if any(map(_is_uneven, system.publishers)):
         system = replace(system, publishers=tuple(publishers))
-    if column(system.subscribers, "consumers").where(lambda each: each is not None).size:
-        alone = [
-            replace(each, consumers=None, processing=None) if each.consumers is not None else each
-            for each in system.subscribers
-        ]
-        system = replace(system, subscribers=tuple(alone))
+    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
+    if groups.size:
+        system = without_queues(system, {system.subscribers[int(each)].name for each in groups})
     if any(each.blocks for each in system.brokers):
         unbounded = [
             replace(each, buffer=None, when_full=WHEN_FULL[0]) if each.blocks else each

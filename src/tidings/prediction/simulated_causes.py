@@ -56,8 +56,9 @@ def simulated_causes(system: System, seed: int, seconds: float = SECONDS) -> pd.
             after = _played(suspect.system, seed, before)
         except TidingsError:
             continue
+        least = np.maximum(_noise(before, after), LEAST)
         for place, (cause, cost) in enumerate(_gains(suspect, before, after)):
-            if cost > max(LEAST, _noise(before, after)[place]):
+            if cost > least[place]:
                 costs[place][cause] = cost
     rows = [
         {"subscriber": name, "cause": cause.kind, "place": cause.place, "cost": cost}
