@@ -105,9 +105,6 @@ def _object_code(parts: list[Part]) -> bytes:
     """All parts as one object that can be loaded anywhere."""
     import llvmlite.binding as llvm
 
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu="generic", features="", opt=3, reloc="pic", codemodel="default"
-    )
     listed = "".join(f"{part.name}\\0A" for part in parts)
     size = sum(len(part.name) + 1 for part in parts) + 1
     whole = llvm.parse_assembly(f'@{NAMES} = constant [{size} x i8] c"{listed}\\00"')
@@ -119,5 +116,9 @@ def _object_code(parts: list[Part]) -> bytes:
         text = re.sub(r"^define [^\n]*@\"?cfunc\.[^\n]*\{\n.*?^\}\n", "", text, flags=re.M | re.S)
         whole.link_in(llvm.parse_assembly(text))
         whole.link_in(llvm.parse_assembly(_ENTRY.format(name=part.name, native=native)))
+    # Only now: numba has made LLVM know this processor by compiling something for it.
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu="generic", features="", opt=3, reloc="pic", codemodel="default"
+    )
     code: bytes = machine.emit_object(whole)
     return code
