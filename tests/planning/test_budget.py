@@ -14,6 +14,7 @@ from tidings.model.causes import Cause
 from tidings.planning import budget as module
 from tidings.planning.budget import Remedy, explain
 from tidings.planning.changes import changed
+from tidings.planning.remedies import promising
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
 
@@ -222,5 +223,5 @@ def test_against_back_pressure_whatever_is_full_gets_faster():
     (broker,) = (each.name for each in system.brokers)
     subscriber = system.subscribers[0].name
     totals = [(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
-    found = list(module._promising(system, predict(system), totals))
+    found = list(promising(system, predict(system), totals))
     assert found == [(f"speed '{broker}' x2",), (f"processing '{subscriber}' x0.5",)]

@@ -195,3 +195,57 @@ failure_groups: {rack: {members: [a, b], failure: {mtbf: 900s, mttr: 100s}}}
     assert changed(system, ["failure all none"]).failure_groups == ()
     with pytest.raises(InvalidInputError, match="rack"):
         changed(system, ["availability rock 1"])
+
+
+GROUP = """
+tidings: 1
+brokers: {hub: {service: 1ms}}
+publishers: {p: {at: hub, every: 1s, content: {event: {}}}}
+subscribers:
+  workers:
+    at: hub
+    wants: {}
+    processing: 20ms
+    consumers:
+      members: {quick: {processing: 5ms}, slow: {processing: 90ms}, usual: {}}
+      partitions: {count: 3, shares: [0.8, 0.1, 0.1], owners: [slow, quick, usual]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "times_ms", "own_ms"),
+    [
+        ("member workers {slow: 7ms}", [5, 7, None], 20),
+        ("processing workers x0.5", [2.5, 45, None], 10),  # whoever has a time of its own too
+        ("processing workers 8ms", [5, 90, None], 8),
+    ],
+)
+def test_times_of_members_are_changed(change, times_ms, own_ms):
+    (own,) = changed(reading.loads(GROUP), [change]).subscribers
+    means = [law and pytest.approx(1e3 * law.mean_s) for law in
+             (each.processing for each in own.consumers.members)]  # fmt: skip
+    assert times_ms == means
+    assert own.processing.mean_s == pytest.approx(own_ms / 1e3)
+
+
+def test_keys_are_spread_evenly_and_members_chosen_otherwise():
+    (own,) = changed(
+        reading.loads(GROUP), ["keys workers even", "choose workers least busy"]
+    ).subscribers
+    assert own.consumers.choose == "least busy"
+    assert own.consumers.partitions.used_shares == pytest.approx([1 / 3] * 3)
+    assert own.consumers.partitions.owners == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("member workers {nobody: 7ms}", "nothing that this change applies to"),
+        ("member workers 7ms", "a member and its time"),
+        ("keys workers hot", "even"),
+    ],
+)
+def test_changes_of_groups_that_make_no_sense_are_refused(change, said):
+    with pytest.raises(InvalidInputError) as refused:
+        changed(reading.loads(GROUP), [change])
+    assert said in str(refused.value)

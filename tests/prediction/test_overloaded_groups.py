@@ -8,7 +8,7 @@ import pytest
 
 import tidings as td
 from tidings.errors import UnstableError
-from tidings.model.causes import Cause, total_costs
+from tidings.model.causes import Cause, causes_of, total_costs
 
 SYSTEM = """
 tidings: 1
@@ -52,3 +52,29 @@ def test_what_grows_without_limit_for_another_reason_has_no_answer(monkeypatch):
     monkeypatch.setattr("tidings.prediction.predict._simulated", grows)
     with pytest.raises(UnstableError, match="again and again"):
         td.predict(td.loads(SYSTEM.format(slow="{count: 3, ack_wait: 60ms}")), seconds=1.0)
+
+
+def test_a_group_that_redeliveries_keep_busy_gets_nothing_in_time():
+    system = td.loads(SYSTEM.format(slow="{count: 3, ack_wait: 60ms, prefetch: 5}"))
+    outcome = td.predict(system, seconds=1.0)
+    rows = outcome.subscribers.set_index("subscriber")
+    assert rows.loc["slow", ["on_time", "lost_overload", "error"]].tolist() == [0, 1, 0]
+    assert [cause.words for cause, _ in causes_of(outcome)["slow"]] == [
+        "redeliveries of slow", "the queue of slow",
+    ]  # fmt: skip
+    assert rows.loc["plain", "on_time"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("group", "cause"),
+    [
+        ("{members: {a: {processing: 1ms}, b: {processing: {exponential: 90ms}}}, "
+         "partitions: {count: 2}}", "the slow member b of slow"),
+        ("{count: 4, partitions: {count: 4, shares: [0.7, 0.1, 0.1, 0.1]}}",
+         "a hot partition of slow"),
+        ("{count: 2, ack_wait: 60ms}", "the queue of slow"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_overloaded_group_is_named(group, cause):
+    outcome = td.predict(td.loads(SYSTEM.format(slow=group)), seconds=1.0)
+    assert causes_of(outcome)["slow"][0][0].words == cause

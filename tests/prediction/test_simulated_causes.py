@@ -8,7 +8,7 @@ import pytest
 
 import tidings as td
 from tidings.model.causes import Cause, total_costs
-from tidings.prediction.simulated_causes import simulated_causes
+from tidings.prediction.simulated_causes import Playing, simulated_causes
 
 SYSTEM = """
 tidings: 1
@@ -34,6 +34,18 @@ PLANTED = {
         "subscriber": ", processing: {exponential: 18ms}",
         "broker": ", discipline: processor-sharing",
     },
+    "the slow member b of s": {
+        "subscriber": ", consumers: {members: {a: {processing: 5ms}, b: {processing: 120ms}}}",
+    },
+    "a hot partition of s": {
+        "subscriber": ", processing: {exponential: 20ms}, "
+        "consumers: {count: 4, partitions: {count: 4, shares: [0.7, 0.1, 0.1, 0.1]}}",
+    },
+    "redeliveries of s": {
+        "subscriber": ", processing: 25ms, consumers: {count: 3, prefetch: 2, ack_wait: 30ms, "
+        "deliveries: 2}",
+        "every": "18ms",
+    },
     "loss on entry → hub": {"link": ", reliability: 0.9, bandwidth: 1MB/s"},
 }
 
@@ -44,7 +56,7 @@ def system_with(**words):
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_cause_is_named_first(planted):
-    rows = simulated_causes(system_with(**PLANTED[planted]), seed=1)
+    rows = simulated_causes(system_with(**PLANTED[planted]), Playing(seed=1))
     first = rows[rows["subscriber"] == "s"].iloc[0]
     assert Cause(first["cause"], first["place"]).words == planted
     assert rows.empty or set(rows["cost"] > 0.0) == {True}
@@ -54,7 +66,7 @@ def test_a_full_queue_costs_what_it_turns_away():
     """M/M/1/K: with load a, (1 − a) a^K / (1 − a^(K + 1)) are turned away; few of the rest late."""
     load, room = 8.0 / 20.0, 2
     turned_away = (1.0 - load) * load**room / (1.0 - load ** (room + 1))
-    rows = simulated_causes(system_with(broker=", buffer: 1"), seed=3)
+    rows = simulated_causes(system_with(broker=", buffer: 1"), Playing(seed=3))
     cost = rows[(rows["subscriber"] == "s") & (rows["cause"] == "overflow")]["cost"].iloc[0]
     events = 20_000
     noise = math.sqrt(turned_away * (1.0 - turned_away) / events)

@@ -81,17 +81,20 @@ def side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator
 
 
 def detect_warmup(
-    pilot: Callable[[int, float], ArrayLike], length_s: float, tell: Progress = lambda _: None
+    pilot: Callable[[int, float], ArrayLike],
+    length_s: float,
+    tell: Progress = lambda _: None,
+    most_doublings: int = MOST_PILOT_DOUBLINGS,
 ) -> tuple[float, list[Remark]]:
     """Find how long the start of a run shows in a series, by MSER-5 on pilot runs, in seconds.
 
     ``pilot`` gives ``PILOT_SAMPLES`` values at regular moments of a run of a number and a length.
     The pilots are averaged (many short ones show a start better than few long ones) and are not
     used again. Where the answer lies in their second half they were too short, and are run again
-    at twice the length. The rule stops where the start drowns in the noise of the pilots; the runs
-    to come have less noise, so twice as much is left out.
+    at twice the length, ``most_doublings`` times at most. The rule stops where the start drowns in
+    the noise of the pilots; the runs to come have less noise, so twice as much is left out.
     """
-    for doubling in range(MOST_PILOT_DOUBLINGS + 1):
+    for doubling in range(most_doublings + 1):
 
         def run(number: int, length_s: float = length_s) -> ArrayLike:
             return pilot(number, length_s)
@@ -103,7 +106,7 @@ def detect_warmup(
             tell(f"pilot run {len(pilots)} of {PILOTS} for the warm-up")
         series = np.mean(pilots, axis=0)
         cut = mser(series)
-        if cut <= PILOT_SAMPLES // 2 or doubling == MOST_PILOT_DOUBLINGS:
+        if cut <= PILOT_SAMPLES // 2 or doubling == most_doublings:
             break
         length_s *= 2.0
     warmup_s = 2.0 * cut / PILOT_SAMPLES * length_s

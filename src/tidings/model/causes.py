@@ -29,12 +29,17 @@ KINDS = {
     "outages": "outages of {}",
     "away": "absences of {}",
     "own queue": "the queue of {}",
+    "slow member": "the slow member {}",
+    "hot partition": "a hot partition of {}",
+    "redelivery": "redeliveries of {}",
     "back-pressure": "back-pressure of {}",
     "churn": "not subscribed in time",
 }
 # A cause that makes up most of the dearest one says more than that: bursts more than the queue that
-# they fill, a deadline that no path can meet more than each part of the path.
-TELLING = ("overload", "deadline", "bursts")
+# they fill, a deadline that no path can meet more than each part of the path, what is wrong with a
+# consumer group more than its queue.
+TELLING = ("overload", "deadline", "bursts", "slow member", "hot partition", "redelivery")
+MEMBER_OF = " of "  # between the names of a member and of its group
 LEAST = 5e-4  # of a share: what costs less is not listed
 MOST_OF_ONE = 8  # causes of one subscriber that are listed
 _MOST_OF = 0.5  # of the dearest cost

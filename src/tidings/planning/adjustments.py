@@ -20,7 +20,7 @@ from tidings.model.behaviour import (
     Service,
     Station,
 )
-from tidings.model.consumers import MOST_MEMBERS
+from tidings.model.consumers import CHOICES, MOST_MEMBERS
 from tidings.model.content import Content, ContentTable
 from tidings.model.laws import Exponential, Law
 from tidings.model.records import Kind
@@ -286,6 +286,50 @@ def _held(subscriber: Any, value: int) -> Any:
     return replace(subscriber, consumers=replace(old, prefetch=value, refill=refill))
 
 
+def _even_keys(subscriber: Any, value: str) -> Any:
+    """A group whose partitions get the same share of events each, and members in turn."""
+    old = subscriber.consumers
+    if old is None or old.partitions is None:
+        return None
+    even = replace(old.partitions, shares=(), owners=())
+    return replace(subscriber, consumers=replace(old, partitions=even))
+
+
+def _processed(subscriber: Any, value: Any) -> Any:
+    """A subscriber whose time for an event is another; times a factor, those of members too."""
+    old = subscriber.consumers
+    own = _own("processing")(subscriber, value)
+    if old is None or not isinstance(value, Factor) or not any(m.processing for m in old.members):
+        return own
+    members = tuple(replace(each, processing=_law(each.processing, value)) for each in old.members)
+    return replace(own or subscriber, consumers=replace(old, members=members))
+
+
+def _one_member(subscriber: Any, value: tuple[str, Law]) -> Any:
+    """A group one of whose members takes another time for an event."""
+    name, law = value
+    old = subscriber.consumers
+    if old is None or name not in {each.name for each in old.members}:
+        return None
+    members = tuple(
+        replace(each, processing=law) if each.name == name else each for each in old.members
+    )
+    return replace(subscriber, consumers=replace(old, members=members))
+
+
+def _read_member(place: Any) -> Any:
+    """A member and its time for an event, such as slow: 5ms."""
+    value = place.value
+    if not isinstance(value, dict) or len(value) != 1:
+        place.report("a member and its time for an event, such as {slow: 5ms}")
+        return None
+    (name,) = value
+    return str(name), POSITIVE_LAW.read(place.inside(name))
+
+
+_MEMBER = Kind(label="a member and a law", read=_read_member, schema=dict)
+
+
 def _members(subscriber: Any, value: int) -> Any:
     """A group of so many members, who have partitions in turn; None where they are not alike."""
     old = subscriber.consumers
@@ -398,7 +442,17 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         may_be_none=True,
     ),
     "processing": Adjustment(
-        sections=("subscribers",), kind=LAW, edit=_own("processing"), may_be_none=True
+        sections=("subscribers",), kind=LAW, edit=_processed, may_be_none=True
+    ),
+    "member": Adjustment(sections=("subscribers",), kind=_MEMBER, edit=_one_member, scales=False),
+    "choose": Adjustment(
+        sections=("subscribers",),
+        kind=records.choice(*CHOICES),
+        edit=_shared("choose"),
+        scales=False,
+    ),
+    "keys": Adjustment(
+        sections=("subscribers",), kind=records.choice("even"), edit=_even_keys, scales=False
     ),
     "stays": Adjustment(
         sections=("subscribers",), kind=POSITIVE_LAW, edit=_own("stays"), may_be_none=True

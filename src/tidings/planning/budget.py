@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,39 +17,25 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import TidingsError, UnsupportedError
-from tidings.model.behaviour import Channel
-from tidings.model.causes import ARROW, LEAST, LIKE, Cause, causes_of, total_costs
+from tidings.model.causes import LEAST, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
-from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
-from tidings.model.record_tables import column
 from tidings.model.shown import Shown
-from tidings.model.system import SCHEMES, System
-from tidings.planning.changes import changed, in_quotes
+from tidings.model.system import System
+from tidings.planning.changes import changed
 from tidings.planning.evidence import foretell
+from tidings.planning.remedies import Changes, promising
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.predict import predict
 from tidings.prediction.theory import network_of
 
-# What acts on a cause at a place.
-CHANGES = {
-    "waiting": "speed {} x2",
-    "service": "speed {} x2",
-    "away": "off {} x0.5",
-    "own queue": "processing {} x0.5",
-    "overflow": "speed {} x2",
-    "deadline": "lifetime all x2",
-}
-FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
+FEW_CAUSES = 3  # whose remedies are tried for a single best change, the dearest
+ALIKE = 3  # digits of a gain after the point; who differs in later ones gives as much
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
-ROOM = 0.7  # load that an overloaded broker is brought to
 _FACTOR = re.compile(r" x([0-9.]+)")
 _MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvings between two
-
-
-Changes = tuple[str, ...]  # made together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +134,7 @@ def explain(
     untried: dict[str, str] = {}
     if remedies and totals:
         search = _Search(system=system, outcome=outcome, target=target, progress=progress, of=of)
-        tried, untried = search.tried(list(_promising(system, outcome, totals)))
+        tried, untried = search.tried(list(promising(system, outcome, totals)))
         tried = search.proven(tried)
     return Budget(outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target)
 
@@ -159,7 +145,7 @@ def best_change(
     """Find the single change that helps most against the dearest causes of a prediction."""
     totals = total_costs(outcome)[:FEW_CAUSES]
     search = _Search(system=system, outcome=outcome, target=None, progress=progress)
-    tried, _ = search.tried(list(_promising(system, outcome, totals)))
+    tried, _ = search.tried(list(promising(system, outcome, totals)))
     best = [each for each in tried if each.gain > LEAST][:1]
     return search.proven(tuple(best))[0] if best else None
 
@@ -201,9 +187,12 @@ class _Search:
         return tuple(sorted(remedies, key=self._rank)), untried
 
     def _rank(self, remedy: Remedy) -> tuple[bool, float, float]:
-        """Those that meet the target first, the smallest change of them; then by what they give."""
+        """Those that meet the target first, the smallest change of them; then by what they give.
+
+        Of changes that give as much, the one against the dearest cause stays first.
+        """
         meets = self.target is not None and remedy.on_time >= self.target
-        return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, 12)
+        return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, ALIKE)
 
     def _after(self, changes: Changes) -> Remedy:
         after = self._on_time(changed(self.system, changes))
@@ -292,99 +281,3 @@ def _error(outcome: Outcome) -> float:
     weight = rows["wanted_per_s"] * rows["count"]
     total = float(weight.sum())
     return float((rows["error"] * weight).sum()) / total if total > 0 else 0.0
-
-
-def _promising(
-    system: System, outcome: Outcome, totals: list[tuple[Cause, float]]
-) -> Iterator[Changes]:
-    """Changes that act on the dearest causes, in their order."""
-    links = _links(system)
-    for cause, _ in totals[:MOST_CAUSES]:
-        kind, place = cause
-        if kind == "overload":
-            yield _relief(outcome)
-        elif kind in ("travel", "loss"):
-            of = links[place]
-            if kind == "travel" and place in _narrow(system):
-                yield (f"bandwidth {of} x2",)
-            yield (f"delay {of} x0.5" if kind == "travel" else f"reliability {of} 1",)
-        elif kind == "outages":
-            yield (f"availability {_target(system, place)} 1",)
-            used = system.used_recovery.scheme
-            yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
-        elif kind == "bursts":
-            (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
-            yield (f"rate {_target(system, place)} {rate:.6g}/s",)
-        elif kind == "back-pressure":
-            faster = "waiting" if place in system.broker_index else "own queue"
-            yield (CHANGES[faster].format(_target(system, place)),)
-        elif kind in CHANGES:
-            if kind == "own queue":
-                yield from _more_members(system, place)
-            yield (CHANGES[kind].format(_target(system, place)),)
-
-
-def _more_members(system: System, name: str) -> Iterator[Changes]:
-    """Twice as many members of a consumer group whose members are alike."""
-    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
-    for index in groups:
-        own = system.subscribers[int(index)]
-        if own.name == name and own.consumers is not None and not own.consumers.members:
-            yield (f"members {_target(system, name)} {2 * own.consumers.count}",)
-
-
-def _target(system: System, place: str) -> str:
-    """A place as changes name it; many subscribers that are alike, by their broker."""
-    if place.startswith(LIKE):
-        name = place.removeprefix(LIKE)
-        (home,) = (each.at for each in system.subscribers if each.name == name)
-        return in_quotes(f"at:{home}")
-    return in_quotes(place)
-
-
-def _relief(outcome: Outcome) -> Changes:
-    """All overloaded brokers fast enough for what arrives."""
-    rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
-    loads = rows["arrivals_per_s"] * rows["service_mean_s"]
-    return tuple(
-        f"speed {in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
-        for name, load in zip(rows["broker"], loads, strict=True)
-    )
-
-
-def _narrow(system: System) -> set[str]:
-    """The directions of links that have a bandwidth, as causes name them."""
-    ways = {
-        way
-        for link in system.links
-        for channel, (one, other) in ((link.there, link.between), (link.back, link.between[::-1]))
-        if _is_narrow(channel)
-        for way in (f"{one}{ARROW}{other}",)
-    }
-    for each in system.publishers:
-        if _is_narrow(each.link):
-            ways.add(f"{each.name}{ARROW}{each.at}")
-    for index in column(system.subscribers, "link").where(_is_narrow):
-        own = system.subscribers[int(index)]
-        ways.add(f"{own.at}{ARROW}{own.name}")
-    return ways
-
-
-def _is_narrow(channel: Channel) -> bool:
-    return channel.bandwidth_bytes_per_s is not None
-
-
-def _links(system: System) -> dict[str, str]:
-    """How changes name each link, by its direction as causes name it."""
-    named = {}
-    for link in system.links:
-        for one, other in (link.between, link.between[::-1]):
-            named[f"{one}{ARROW}{other}"] = in_quotes(link.name)
-    for publisher in system.publishers:
-        named[f"{publisher.name}{ARROW}{publisher.at}"] = in_quotes(publisher.name)
-    for subscriber in system.subscribers:
-        own = in_quotes(subscriber.name)
-        named[f"{subscriber.at}{ARROW}{subscriber.name}"] = own
-        like = f"{LIKE}{subscriber.name}"
-        named[f"{subscriber.at}{ARROW}{like}"] = _target(system, like)
-    return named

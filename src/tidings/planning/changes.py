@@ -9,7 +9,8 @@
     failure hub {mtbf: 9h, mttr: 5min}          the same; none: never
     scheme bypass              what is done about failures; also refresh, timeout, detection
     on alice x2                mobile peers: also off; connectivity alice {...} or none
-    members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5
+    members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5, keys
+                               workers even, choose workers least busy, member workers {m1: 5ms}
     processing alice x0.5      the time that a subscriber takes for an event
     stays all x0.5             subscriptions that come and go; also away
     lifetime all x0.5          of all events, of a publisher's, or what a subscriber takes as late

@@ -147,7 +147,9 @@ def foretell(system: System) -> Outcome:
     try:
         return predict(system, by="theory", delays=False, error_bars=False, causes=False)
     except UnsupportedError:
-        return predict(system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False)
+        return predict(
+            system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False, causes=False
+        )
 
 
 def weigh(

@@ -15,6 +15,8 @@ from tidings.model.causes import Cause
 from tidings.model.outcome import Outcome, table
 from tidings.model.remarks import Remark
 from tidings.model.system import System
+from tidings.prediction.group_troubles import with_subscriber, without_trouble
+from tidings.simulation.run import overloaded_groups
 
 
 def without_queues(system: System, groups: Collection[str]) -> System:
@@ -26,11 +28,12 @@ def without_queues(system: System, groups: Collection[str]) -> System:
     return replace(system, subscribers=subscribers)
 
 
-def with_overload(relieved: Outcome, groups: Mapping[str, str]) -> Outcome:
+def with_overload(relieved: Outcome, system: System, groups: Mapping[str, str]) -> Outcome:
     """Put into the outcome of the system without their queues what becomes of these groups.
 
     ``groups`` says of each what is wrong with it.
     """
+    causes = _causes(system, groups)
     rows = relieved.subscribers.copy()
     of = rows["subscriber"].isin(list(groups))
     gained = rows.loc[of, ["subscriber", "on_time"]].itertuples(index=False, name=None)
@@ -43,7 +46,7 @@ def with_overload(relieved: Outcome, groups: Mapping[str, str]) -> Outcome:
     own = [
         {"subscriber": name, "cause": cause.kind, "place": cause.place, "cost": cost}
         for name, cost in gained
-        for cause in (Cause("own queue", name),)
+        for cause in causes[name]
     ]
     others = relieved.causes[~relieved.causes["subscriber"].isin(list(groups))]
     remark = Remark(
@@ -60,3 +63,20 @@ def with_overload(relieved: Outcome, groups: Mapping[str, str]) -> Outcome:
         pairs=relieved.pairs[~relieved.pairs["subscriber"].isin(list(groups))],
         remarks=(*relieved.remarks, remark),
     )
+
+
+def _causes(system: System, groups: Collection[str]) -> dict[str, list[Cause]]:
+    """Why each group cannot keep up: what it could do without, and its queue."""
+    by_rate = overloaded_groups(system)
+    causes = {}
+    for place, own in enumerate(system.subscribers):
+        if own.name not in groups:
+            continue
+        telling = [
+            cause
+            for cause, other in without_trouble(own)
+            if (own.name in by_rate) != (cause.kind == "redelivery")
+            and own.name not in overloaded_groups(with_subscriber(system, place, other))
+        ]
+        causes[own.name] = [*telling[:1], Cause("own queue", own.name)]
+    return causes

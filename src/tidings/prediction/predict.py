@@ -31,9 +31,10 @@ from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, rough_causes
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
-from tidings.prediction.simulated_causes import simulated_causes
+from tidings.prediction.simulated_causes import Playing, simulated_causes, troubles_of_groups
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
+from tidings.simulation.collapse import collapsed_groups
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import overloaded_groups, simulate
 
@@ -207,14 +208,17 @@ def _by_simulation_alone(
     system: System, asked: PredictOptions, within: Within, why: str, tell: Progress
 ) -> Outcome:
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
+    overloaded = collapsed_groups(system, asked.seed)
     try:
-        answer = _simulated(system, asked, _wanted(within, everybody), tell)
+        if not overloaded:
+            answer = _simulated(system, asked, _wanted(within, everybody), tell)
     except UnstableError:
         overloaded = overloaded_groups(system)
         if not overloaded:
             raise
+    if overloaded:
         relieved = predict(without_queues(system, overloaded), asked, progress=tell)
-        return with_overload(relieved, overloaded)
+        return with_overload(relieved, system, overloaded)
     answer.subscribers["why"] = why
     causes = _causes_roughly(system, answer, asked)
     answer = dataclasses.replace(answer, source="predicted", causes=causes)
@@ -225,11 +229,17 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
     """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return table("causes")
+    playing = Playing(
+        seed=asked.seed,
+        seconds=min(asked.seconds, CAUSE_SECONDS),
+        warmup_s=answer.provenance["warmup_s"],
+    )
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
-        return simulated_causes(system, asked.seed, min(asked.seconds, CAUSE_SECONDS))
-    return rough_causes(system, answer, calm.outcome)
+        return simulated_causes(system, playing)
+    known = troubles_of_groups(system, playing)
+    return rough_causes(system, answer, calm.outcome, known)
 
 
 # ---- what is wanted, and what is said ----------------------------------------------------------

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
-from tidings.model.causes import LEAST, Cause
+from tidings.model.causes import LEAST, Cause, in_order
 from tidings.model.laws import Exponential
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
@@ -52,8 +51,10 @@ def _is_uneven(publisher: Publisher) -> bool:
     return publisher.publishes is not None or publisher.rates is not None
 
 
-def rough_causes(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
-    """Give the causes of the calm system, and what everybody gains by its being calm.
+def rough_causes(
+    system: System, answer: Outcome, calm: Outcome, known: pd.DataFrame
+) -> pd.DataFrame:
+    """Give the causes of the calm system, those ``known``, and what all gain by its being calm.
 
     Bursts of several publishers are told of none: what each costs is not known; nor are bursts told
     apart from buffers that block. Of these, the one that blocks most is named.
@@ -75,6 +76,21 @@ def rough_causes(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame
             rows.append({**row, "cost": float(gain)})
     if not rows:
         return calm.causes
-    every = pd.concat([table("causes", rows), calm.causes], ignore_index=True)
-    order = np.argsort(-every["cost"].to_numpy().round(9), kind="stable")
-    return every.iloc[order].reset_index(drop=True)
+    every = pd.concat([known, table("causes", rows), calm.causes], ignore_index=True)
+    return _in_order(every)
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The causes of each subscriber in their order, the subscriber with the dearest first."""
+    costs: dict[str, dict[Cause, float]] = {}
+    for name, kind, place, cost in rows[list(table("causes"))].itertuples(index=False, name=None):
+        costs.setdefault(name, {})[Cause(kind, place)] = cost
+    by_cost = sorted(costs.items(), key=lambda item: -max(item[1].values()))
+    return table(
+        "causes",
+        [
+            {"subscriber": name, "cause": cause.kind, "place": cause.place, "cost": cost}
+            for name, own in by_cost
+            for cause, cost in in_order(own)
+        ],
+    )

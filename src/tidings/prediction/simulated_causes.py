@@ -21,8 +21,9 @@ from tidings.model.behaviour import Channel
 from tidings.model.causes import ARROW, LEAST, MOST_OF_ONE, Cause, in_order
 from tidings.model.laws import Exponential
 from tidings.model.outcome import Outcome, table
-from tidings.model.record_tables import names
+from tidings.model.record_tables import column, names
 from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.prediction.group_troubles import with_subscriber, without_trouble
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import simulate
 
@@ -43,17 +44,42 @@ class _Suspect:
     when_lost: tuple[str, Cause] | None = None  # a column of losses, and the cause of those
 
 
-def simulated_causes(system: System, seed: int, seconds: float = SECONDS) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playing:
+    """How systems are played: CPU seconds of all runs together, and what to leave out of each.
+
+    Without ``warmup_s``, pilot runs say what to leave out.
+    """
+
+    seed: int
+    seconds: float = SECONDS
+    warmup_s: float | None = None
+
+
+def simulated_causes(system: System, how: Playing) -> pd.DataFrame:
     """Make the table of causes: what each costs each subscriber, the dearest first."""
-    begin_s = time.process_time()
-    before = _played(system, seed)
+    return _asked(system, how, lambda before: _suspects(system, before))
+
+
+def troubles_of_groups(system: System, how: Playing) -> pd.DataFrame:
+    """Make the table of what is wrong with consumer groups, and what that costs them."""
+    if not any(any(without_trouble(system.subscribers[place])) for place in _grouped(system)):
+        return table("causes")
+    return _asked(system, how, lambda before: _groups(system, before))
+
+
+def _asked(
+    system: System, how: Playing, suspects: Callable[[Outcome], Iterator[_Suspect]]
+) -> pd.DataFrame:
+    before = _played(system, how)
+    begin_s = time.process_time()  # the first run may have had to compile what it runs
     everybody = names(system.subscribers)
     costs: list[dict[Cause, float]] = [{} for _ in everybody]
-    for suspect in _suspects(system, before):
-        if time.process_time() - begin_s > seconds:
+    for suspect in suspects(before):
+        if time.process_time() - begin_s > how.seconds:
             break
         try:
-            after = _played(suspect.system, seed, before)
+            after = _played(suspect.system, how, before)
         except TidingsError:
             continue
         least = np.maximum(_noise(before, after), LEAST)
@@ -68,9 +94,11 @@ def simulated_causes(system: System, seed: int, seconds: float = SECONDS) -> pd.
     return table("causes", rows)
 
 
-def _played(system: System, seed: int, as_in: Outcome | None = None) -> Outcome:
+def _played(system: System, how: Playing, as_in: Outcome | None = None) -> Outcome:
     """Simulate for a short while; for as long as another run."""
-    options = SimulationOptions(seed=seed, replications=_RUNS, events=_EVENTS)
+    options = SimulationOptions(
+        seed=how.seed, replications=_RUNS, events=_EVENTS, warmup_s=how.warmup_s
+    )
     if as_in is not None:
         times = {name: as_in.provenance[name] for name in ("duration_s", "warmup_s")}
         options = replace(options, events=None, **times)
@@ -114,6 +142,7 @@ def _suspects(system: System, before: Outcome) -> Iterator[_Suspect]:
         yield _Suspect(cause=Cause("network", network.name), system=replace(bare, networks=kept))
     yield from _publishers(system)
     if len(system.subscribers) <= _MANY:
+        yield from _groups(system, before)
         yield from _subscribers(system, before)
     slow = [
         replace(
@@ -125,7 +154,12 @@ def _suspects(system: System, before: Outcome) -> Iterator[_Suspect]:
         )
         for each in system.publishers
     ]
-    yield _Suspect(cause=Cause("deadline"), system=replace(system, publishers=tuple(slow)))
+    empty = replace(system, publishers=tuple(slow))
+    for place in _grouped(system):  # that a member is slow is no deadline's fault
+        for cause, other in without_trouble(system.subscribers[place]):
+            if cause.kind == "slow member":
+                empty = with_subscriber(empty, place, other)
+    yield _Suspect(cause=Cause("deadline"), system=empty)
 
 
 def _brokers(system: System, before: Outcome) -> Iterator[_Suspect]:
@@ -183,6 +217,19 @@ def _publishers(system: System) -> Iterator[_Suspect]:
         changed = replace(each, link=_quick(each.link))
         cause = Cause("travel", f"{each.name}{ARROW}{each.at}")
         yield _with_publisher(system, place, cause, changed)
+
+
+def _groups(system: System, before: Outcome) -> Iterator[_Suspect]:
+    """Consumer groups without a slow member, with even keys, without redeliveries; the worst."""
+    shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
+    for place in sorted(_grouped(system), key=lambda each: float(shares[each]))[:_CLIENTS]:
+        for cause, other in without_trouble(system.subscribers[place]):
+            yield _Suspect(cause=cause, system=with_subscriber(system, place, other))
+
+
+def _grouped(system: System) -> list[int]:
+    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
+    return [int(each) for each in groups]
 
 
 def _subscribers(system: System, before: Outcome) -> Iterator[_Suspect]:

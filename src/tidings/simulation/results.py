@@ -17,7 +17,7 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import BLOCKED, Remark, of_system
+from tidings.model.remarks import BLOCKED, COLLAPSE, Remark, of_system
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
 
@@ -280,9 +280,9 @@ def _redelivery(totals: Totals) -> list[Remark]:
         once = compiled.group_arrivals[number] / group.capacity_per_s
         most = once * (group.consumers.deliveries or np.inf)
         if busy >= COLLAPSED > once:
-            kind = "redelivery collapse"
+            kind = COLLAPSE
             what = (
-                "redelivery collapse: what is delivered again keeps this consumer group busy all "
+                f"{COLLAPSE}: what is delivered again keeps this consumer group busy all "
                 "the time, though it could handle every event once"
             )
         else:

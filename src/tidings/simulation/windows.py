@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError
-from tidings.kernels.replications import PILOT_SAMPLES, PILOTS, detect_warmup
+from tidings.kernels.replications import (
+    MOST_PILOT_DOUBLINGS,
+    PILOT_SAMPLES,
+    PILOTS,
+    detect_warmup,
+)
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.simulation.options import SimulationOptions
@@ -34,6 +39,7 @@ FEWEST_CYCLES = 20  # that a half-width is believed after
 # one among failures several times as long.
 VISIT_S = 5e-7
 LEAST = 0.01  # of the usual length, however short the time allowed
+PILOTED = 0.5  # of the seconds allowed, for the longest pilot runs
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
 
 
@@ -138,8 +144,9 @@ def find_window(
         warmup_s = compiled.day_s or compiled.record_s
         if compiled.has_queues and not warmup_s:
             tell("pilot runs for the warm-up")
-            events = _pilot_events(compiled, options)
-            warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate, tell)
+            events, doublings = _pilot_events(compiled, options)
+            pilot = _pilot(compiled, options)
+            warmup_s, remarks = detect_warmup(pilot, events / rate, tell, doublings)
         warmup_s = max(warmup_s, compiled.settling_s)
     if asked_s is None and not compiled.day_s:
         length_s = _affordable(compiled, options, length_s, span, warmup_s)
@@ -175,13 +182,18 @@ def _affordable(
     return max(min(wanted_s, most_s - warmup_s), min(least_s, wanted_s))
 
 
-def _pilot_events(compiled: CompiledSystem, options: SimulationOptions) -> float:
-    """Count the events of each pilot run: fewer where they would take a good part of the time."""
+def _pilot_events(compiled: CompiledSystem, options: SimulationOptions) -> tuple[float, int]:
+    """Count the events of each pilot run, and how often these may be doubled.
+
+    Fewer, and less often, where pilot runs would take a good part of the time.
+    """
     if options.seconds is None:
-        return PILOT_EVENTS
+        return PILOT_EVENTS, MOST_PILOT_DOUBLINGS
     visits = _visits_per_s(compiled) / float(compiled.publisher_rates.sum())
-    most = 0.1 * options.seconds / (PILOTS * VISIT_S * visits)
-    return min(PILOT_EVENTS, max(most, FEWEST_PILOT_EVENTS))
+    most = options.seconds / (PILOTS * VISIT_S * visits)  # in all seconds allowed
+    events = min(PILOT_EVENTS, max(0.1 * most, FEWEST_PILOT_EVENTS))
+    doublings = math.floor(math.log2(max(PILOTED * most / events, 1.0)))
+    return events, min(doublings, MOST_PILOT_DOUBLINGS)
 
 
 def _refuse_endless(rate_per_s: float, length_s: float) -> None:

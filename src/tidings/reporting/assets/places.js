@@ -4,7 +4,8 @@ const CAUSE_COLOURS = {
   overload: "lost-overload", deadline: "late", bursts: "lost-expired", waiting: "wait", service: "service",
   travel: "link", loss: "lost-link", outages: "lost-broker_down", away: "lost-disconnected",
   "own queue": "lost-overflow", overflow: "lost-overflow", network: "lost-link", batches: "late",
-  "back-pressure": "wait", churn: "lost-not_known",
+  "back-pressure": "wait", "slow member": "lost-overflow", "hot partition": "lost-overflow",
+  redelivery: "lost-expired", churn: "lost-not_known",
 };
 const MOST_BARS = 20;
 

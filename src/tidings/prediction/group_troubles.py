@@ -1,0 +1,67 @@
+"""What may be wrong with a consumer group, and the same group without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidings.model.causes import MEMBER_OF, Cause
+from tidings.model.consumers import Member
+from tidings.model.laws import Law
+from tidings.model.system import Subscriber, System
+
+_SLOW = 1.5  # times the mean of the fastest member
+
+
+def without_trouble(group: Subscriber) -> Iterator[tuple[Cause, Subscriber]]:
+    """Give the group without its slow member, with even keys, without redeliveries."""
+    consumers = group.consumers
+    if consumers is None:
+        return
+    slowest, fastest = _ends(group)
+    if slowest is not None and fastest is not None:
+        members = tuple(
+            replace(each, processing=fastest) if each.name == slowest.name else each
+            for each in consumers.members
+        )
+        yield (
+            Cause("slow member", f"{slowest.name}{MEMBER_OF}{group.name}"),
+            replace(group, consumers=replace(consumers, members=members)),
+        )
+    partitions = consumers.partitions
+    if partitions is not None and (partitions.shares or partitions.owners):
+        even = replace(partitions, shares=(), owners=())
+        yield (
+            Cause("hot partition", group.name),
+            replace(group, consumers=replace(consumers, partitions=even)),
+        )
+    if consumers.acknowledges:
+        patient = replace(consumers, ack_wait_s=None, backoff_s=(), deliveries=None, qos=1)
+        yield Cause("redelivery", group.name), replace(group, consumers=patient)
+
+
+def with_subscriber(system: System, place: int, other: Subscriber) -> System:
+    """The system with another subscriber at a place."""
+    everybody = list(system.subscribers)
+    everybody[place] = other
+    return replace(system, subscribers=tuple(everybody))
+
+
+def _ends(group: Subscriber) -> tuple[Member | None, Law | None]:
+    """The slowest member and the time of the fastest, where they differ by much."""
+    assert group.consumers is not None
+    timed = [
+        (law.mean_s, member, law)
+        for member in group.consumers.members
+        if (law := member.processing or group.processing) is not None
+    ]
+    if len(timed) < 2:
+        return None, None
+    slowest, fastest = max(timed, key=_mean), min(timed, key=_mean)
+    if slowest[0] < _SLOW * fastest[0]:
+        return None, None
+    return slowest[1], fastest[2]
+
+
+def _mean(timed: tuple[float, Member, Law]) -> float:
+    return timed[0]

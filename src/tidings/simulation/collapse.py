@@ -1,0 +1,107 @@
+"""Consumer groups that redeliveries keep busy: how many events a second they handle at most.
+
+A group that always has work holds events for longer than one that seldom has. Where it then
+acknowledges too late, events are handled twice or more, and it handles fewer of them than its
+members could. Offered more than that, it need not collapse, but once it has it never recovers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidings.errors import UnstableError
+from tidings.model.content import ContentRow, ContentTable
+from tidings.model.filters import EVERYTHING
+from tidings.model.laws import Exponential
+from tidings.model.loads import FULL_LOAD
+from tidings.model.remarks import COLLAPSE
+from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.simulation.groups import Group
+from tidings.simulation.network import compile_system
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.run import simulate
+from tidings.simulation.world import Window, make_world, overload_of_group, run_world
+
+_OFFERED = 3.0  # times what the members can handle: there is always work
+_EVENTS, _EVENTS_OF_MEMBER = 2_000, 100
+_CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs
+_RUNS = 2
+_LONG = 2_000  # times that a group handles something, in a run of the whole system
+
+
+def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
+    """Find the groups in which redeliveries leave too little time for new events, and say so.
+
+    Groups that could collapse and have not after a short run are not among them, nor are those that
+    are offered more than they could handle anyway.
+    """
+    compiled = compile_system(system)
+    risky = [
+        (number, group)
+        for number, group in enumerate(compiled.groups)
+        if group.consumers.acknowledges
+        and not group.drops_events
+        and _is_risky(group, float(compiled.group_arrivals[number]), seed)
+    ]
+    if not risky or compiled.drops_events:
+        return {}
+    slowest_s = max(len(group.members) / group.capacity_per_s for _, group in risky)
+    options = SimulationOptions(
+        seed=seed, replications=_RUNS, warmup_s=_LONG * slowest_s, duration_s=_LONG * slowest_s
+    )
+    try:
+        remarks = simulate(system, options).remarks
+    except UnstableError:
+        return {}
+    collapsed = {name for each in remarks if each.kind == COLLAPSE for name in each.where}
+    return {
+        group.subscriber.name: overload_of_group(compiled, number)
+        for number, group in risky
+        if group.subscriber.name in collapsed
+    }
+
+
+def _is_risky(group: Group, arriving_per_s: float, seed: int) -> bool:
+    if arriving_per_s >= FULL_LOAD * group.capacity_per_s:
+        return False
+    return arriving_per_s >= _CLEARLY * saturated_rate(group, seed)
+
+
+def saturated_rate(group: Group, seed: int = 0) -> float:
+    """Simulate how many events per second a group is done with that always has work."""
+    compiled = compile_system(_alone(group))
+    events = max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members))
+
+    def until_s(events: int) -> float:
+        """Give the seconds after which nothing is to be done any more."""
+        window = Window(warmup_s=0.0, end_s=events / float(compiled.publisher_rates.sum()))
+        world = make_world(compiled, window, seed, 0)
+        run_world(world, compiled, window)
+        return float(world.record[0].now)
+
+    # What comes after the last event, such as the end of its ack wait, both runs have.
+    return events / (until_s(2 * events) - until_s(events))
+
+
+def _alone(group: Group) -> System:
+    """The group at a broker that takes no time, offered more than it can handle."""
+    members = tuple(replace(each, failure=None) for each in group.consumers.members)
+    subscriber = Subscriber(
+        name=group.subscriber.name,
+        at="hub",
+        wants=EVERYTHING,
+        processing=group.subscriber.processing,
+        consumers=replace(group.consumers, members=members),
+    )
+    publisher = Publisher(
+        name="p",
+        at="hub",
+        every=Exponential(mean_s=1.0 / (_OFFERED * group.capacity_per_s)),
+        content=ContentTable(table=(ContentRow(probability=1.0, event={}),)),
+    )
+    return System(
+        version=1,
+        brokers=(Broker(name="hub"),),
+        publishers=(publisher,),
+        subscribers=(subscriber,),
+    )
