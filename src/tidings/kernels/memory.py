@@ -45,6 +45,8 @@ class Layout:
         for name in tables:
             fields += [(f"{name}_address", np.int64), (f"{name}_length", np.int64)]
         self.dtype = np.dtype(fields, align=True)
+        # As tables whose fields are attributes have it: to find that out anew takes a while.
+        self.named = {n: np.dtype((np.record, k)) if k.fields else k for n, k in tables.items()}
         # Where the address of each table lies, and behind it its length, in words.
         self.words = {name: self.offset(f"{name}_address") // _WORD for name in tables}
 
@@ -146,7 +148,8 @@ class World:
 
     def put(self, name: str, table: Any) -> None:
         """Hang a table in the place of another; the old one must not be used any more."""
-        self.tables[name] = table.view(np.recarray) if table.dtype.fields else table
+        named = self._layout.named[name]
+        self.tables[name] = table.view(named).view(np.recarray) if named.fields else table
         at = self._layout.words[name]
         self._words[at : at + 2] = table.ctypes.data, len(table)
 
