@@ -232,7 +232,7 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
     playing = Playing(
         seed=asked.seed,
         seconds=min(asked.seconds, CAUSE_SECONDS),
-        warmup_s=answer.provenance["warmup_s"],
+        warmup_s=answer.provenance.get("warmup_s"),
     )
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
