@@ -70,6 +70,7 @@ def _story(theory: Outcome, simulated: Outcome, alone: bool) -> Mapping[str, Any
     kept = ("seed", "replications", "warmup_s", "duration_s", "events_published", "messages")
     return {
         **own,
+        "engine": "simulation" if alone else "theory and simulation",
         "simulation": {name: other[name] for name in (*kept, "cpu_s") if name in other},
         "brokers_by": "simulation",
         "warnings": list(dict.fromkeys([*warnings, *other.get("warnings", ())])),

@@ -40,6 +40,22 @@ def calmed(system: System) -> System:
     return system
 
 
+def queues_of_groups(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
+    """Give what the queue of each consumer group costs it: what it gains where it takes no time."""
+    places = column(system.subscribers, "consumers").where(lambda each: each is not None)
+    groups = {system.subscribers[int(each)].name for each in places}
+    before = answer.subscribers.set_index("subscriber")["on_time"]
+    after = calm.subscribers.set_index("subscriber")["on_time"]
+    return table(
+        "causes",
+        [
+            {"subscriber": name, "cause": "own queue", "place": name, "cost": gain}
+            for name, gain in (after - before.reindex(after.index)).items()
+            if name in groups and gain >= LEAST
+        ],
+    )
+
+
 def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> pd.DataFrame:
     """Put together the causes of the calm system and those that are beyond theory.
 
@@ -48,7 +64,7 @@ def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> 
     """
     if "outages" in set(beyond["cause"]):
         calm = calm[calm["cause"] != "outages"]
-    every = pd.concat([beyond, calm], ignore_index=True)
+    every = pd.concat([each for each in (calm, beyond) if len(each)] or [beyond])
     missing = 1.0 - answer.subscribers.set_index("subscriber")["on_time"]
     most = missing.reindex(every["subscriber"]).to_numpy()
     every["cost"] = np.minimum(every["cost"], most)

@@ -25,7 +25,7 @@ from tidings.simulation.run import simulate
 
 SECONDS = 10.0  # CPU seconds of all runs together
 _EVENTS, _RUNS = 4_000, 5  # of each system
-_SURE = 2.0  # standard errors
+_SURE = 1.0  # standard errors of two runs that know nothing of each other
 _FAILING_SECONDS = 2.0  # CPU seconds of a run with failures
 _MOSTLY = 0.8  # of what bursts cost together
 

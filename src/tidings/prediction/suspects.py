@@ -47,7 +47,6 @@ def beyond_theory(system: System, before: Outcome) -> Iterator[Suspect]:
     """Give the causes that theory has no answer for."""
     yield from _bursts(system)
     yield from _groups(system, before)
-    yield from _queues(system, before, groups_only=True)
     yield from _full(system)
     yield from _outages(system)
 
@@ -226,11 +225,9 @@ def _grouped(system: System) -> list[int]:
     return [int(each) for each in groups]
 
 
-def _queues(system: System, before: Outcome, *, groups_only: bool = False) -> Iterator[Suspect]:
+def _queues(system: System, before: Outcome) -> Iterator[Suspect]:
     """Subscribers and groups that take no time; the worst of them."""
-    for place in _worst(system, before, lambda one: one.consumers or (
-        not groups_only and one.processing
-    )):  # fmt: skip
+    for place in _worst(system, before, lambda one: one.consumers or one.processing):
         one = system.subscribers[place]
         at_once = with_subscriber(system, place, replace(one, processing=None, consumers=None))
         yield Suspect(cause=Cause("own queue", one.name), system=at_once)

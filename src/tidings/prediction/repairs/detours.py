@@ -17,6 +17,8 @@ from functools import cached_property
 from tidings.prediction.repairs.components import Components, Path
 
 _CLOSE, _MOST_CELLS = 1e-4, 2_000  # cells are cut until so little is open, or so many are
+# Which paths are taken most is known from fewer cells: of all pairs of brokers together so many.
+_CELLS_OF_PAIRS, _LEAST_CELLS = 60_000, 50
 _MOST_PATHS = 24  # that are looked at, each with its own delay
 _RARE = 1e-4  # share of a path that is not looked at
 
@@ -106,12 +108,18 @@ class Detouring:
             brokers, arcs = brokers + detour.brokers[1:], arcs + detour.arcs
         return Path(brokers, arcs)
 
-    def detours(self, usual: Path) -> Detours:
+    def likely_detours(self, usual: Path) -> Detours:
+        """List the paths that events take, those taken most at least."""
+        brokers = len(self.components.of_broker)
+        cells = _CELLS_OF_PAIRS // max(brokers * (brokers - 1), 1)
+        return self.detours(usual, min(max(cells, _LEAST_CELLS), _MOST_CELLS))
+
+    def detours(self, usual: Path, most_cells: int = _MOST_CELLS) -> Detours:
         """List the paths that events take, as far as is worth it."""
         shares: dict[Path, float] = {}
         none, left, number = 0.0, 1.0, 0
         cells: list[tuple[float, int, Down, Down]] = [(-1.0, 0, frozenset(), frozenset())]
-        while cells and left > _CLOSE and number < _MOST_CELLS:
+        while cells and left > _CLOSE and number < most_cells:
             negative, _, up, down = heapq.heappop(cells)
             share = -negative
             path = self.taken(usual, down)

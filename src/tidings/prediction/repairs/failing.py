@@ -94,7 +94,7 @@ class Repairs:
             )
         both = self.reachability.connected(path)
         if both is None:
-            low, high = self.detours(path).bounds
+            low, high = self.detouring.detours(path).bounds
             both = 0.5 * (low + high)
             if high - low > _CLOSE:
                 raise UnsupportedError(
@@ -107,7 +107,7 @@ class Repairs:
     def detours(self, path: Path) -> Detours:
         """List the paths that events take instead of one."""
         if path not in self._detours:
-            self._detours[path] = self.detouring.detours(path)
+            self._detours[path] = self.detouring.likely_detours(path)
         return self._detours[path]
 
     def wait_when_cut_off(self, path: Path, survives: float) -> Delays | None:
