@@ -66,6 +66,15 @@ def test_every_command_has_help_with_an_example(capsys):
         assert "--json" in out
 
 
+@pytest.mark.parametrize(("columns", "most"), [("80", 80), ("60", 60), ("", 120), ("0", 120)])
+def test_in_a_pipe_lines_are_as_wide_as_asked(system, capsys, monkeypatch, columns, most):
+    monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = result(capsys, "predict", system, "--by", "theory")
+    assert code == 0
+    assert most - 20 < max(map(len, out.splitlines())) <= most
+    assert most == 120 or "left out for want of room:" in out
+
+
 def test_the_help_lists_every_command(capsys):
     code, out, _ = result(capsys, "--help")
     assert code == 0
