@@ -61,7 +61,7 @@ def _run(block: str, folder: Path) -> Iterator[str]:
     ran = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"},
+        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
