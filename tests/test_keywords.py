@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+
 import pytest
 
 import tidings as td
@@ -36,6 +39,18 @@ def test_options_by_name_are_those_of_the_record(by_name, options):
     hints = {name: each.__forward_arg__ for name, each in by_name.__annotations__.items()}
     assert hints == options.__annotations__
     assert by_name.__total__ is False
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [("predict", "PredictOptions"), ("simulate", "SimulationOptions"), ("gate", "PlanOptions")],
+)
+def test_notebooks_are_told_the_options_by_name(verb, options):
+    shown = inspect.signature(getattr(td, verb)).parameters
+    for each in dataclasses.fields(getattr(td, options)):
+        assert shown[each.name].default == each.default
+    assert "changes" not in shown
+    assert "system" in shown
 
 
 def test_what_if_takes_changes_one_by_one_or_in_a_list(system):

@@ -29,7 +29,8 @@ _CONTROL = re.compile(
 _CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
 _WIDE = 120  # characters, of lines that nobody looks at in a terminal
-_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about )?(\d[\d,]*)")
+_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about |at least )?(\d[\d,]*)")
+_OPEN_END = "at least "  # before a count: more may follow, so the time left is no less
 
 
 def out() -> Console:
@@ -197,9 +198,11 @@ class _Task:
 
     def __str__(self) -> str:
         step = f": {self.step}" if self.step else ""
-        left_s = self.left_s
+        left_s, count = self.left_s, _COUNT.search(self.step)
         known = left_s is not None and left_s >= 1.0
-        left = f", about {_roughly(left_s or 0.0)} for the rest of these" if known else ""
+        least = count is not None and _OPEN_END in count[0]
+        about = f"{'at least' if least else 'about'} {_roughly(left_s or 0.0)}"
+        left = f", {about} for the rest of these" if known else ""
         text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
         return _tamed(text)
 
