@@ -93,3 +93,13 @@ def test_json_says_what_costs_all_events_most(slow, tmp_path, capsys):
     first = document["why"][0]
     assert (first["cause"], first["place"]) == ("travel", "c → d")
     assert first["cost"] == pytest.approx(1.0 - document["on_time"], rel=1e-3)  # nothing else costs
+
+
+def test_the_least_change_is_for_those_who_miss_their_target_not_for_most_events():
+    away = {"on": {"exponential": "30s"}, "off": {"exponential": "30s"}}
+    changes = {"links.1.reliability": 0.5, "subscribers.u.connectivity": away}
+    system = with_targets(changes, u=0.6)
+    advice = advise(system, predict(system, causes=True))
+    assert advice.best.change == "reliability 'b--c' 1"
+    assert advice.aim.least.change.startswith("off 'u' x0.")
+    assert advice.aim.least.verdict == MEETS

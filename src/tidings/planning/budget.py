@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -315,6 +315,23 @@ class _Search:
             low, high, best = (low, middle, one) if meets(one) else (middle, high, best)
         return best
 
+    def _smallest(self, tried: list[Remedy], meets: Callable[[Remedy], bool]) -> Iterator[Remedy]:
+        """Give changes as small as meets the target, each smaller than those before.
+
+        One that is not enough where it is as large as the smallest so far is left at that.
+        """
+        limit = math.inf
+        for each in tried:
+            one = each
+            if math.isfinite(limit) and _FACTOR.search(each.changes[0]):
+                one = self._after(_resized(each.changes, limit))
+            if math.isfinite(limit) and not meets(one):
+                continue
+            sized = self._sized(one, meets)
+            if meets(sized) and _size(sized.changes) < limit:
+                limit = _size(sized.changes)
+                yield sized
+
     def aim(self, tried: tuple[Remedy, ...]) -> Aim | None:
         """Find the smallest change that meets the targets in the system; None where none is missed.
 
@@ -329,8 +346,10 @@ class _Search:
 
         self.progress("the smallest change that meets the targets")
         helping = [each for each in tried if each.gain > 0.0]
-        sized = [self._sized(each, meets) for each in helping] if self._by_theory else helping
-        enough = sorted(filter(meets, sized), key=lambda each: _size(each.changes))
+        enough: Iterable[Remedy] = filter(meets, helping)
+        if self._by_theory:
+            enough = self._smallest(helping, meets)
+        enough = sorted(enough, key=lambda each: _size(each.changes))
         least = None
         for each in enough[:MOST_PROVEN]:
             proof = self._proof(each)
@@ -390,6 +409,13 @@ def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
 def _scaled(changes: Changes, factor: float) -> Changes:
     """The changes with another factor, in two digits."""
     return tuple(_FACTOR.sub(f" x{factor:.2g}", each) for each in changes)
+
+
+def _resized(changes: Changes, size: float) -> Changes:
+    """The changes with the factor that makes them so large."""
+    factor = _FACTOR.search(changes[0])
+    assert factor is not None
+    return _scaled(changes, math.exp(math.copysign(size, math.log(float(factor[1])))))
 
 
 def _size(changes: Changes) -> float:
