@@ -8,7 +8,7 @@ The SimPy model is the leanest we could write: one process a queue, and a queue 
 reckons beforehand when its absences let it finish, so that a job costs one timeout and no
 interrupt. Ciw is given the times ON and OFF as a schedule with pre-emption, drawn beforehand.
 
-    python benchmarks/mobility.py [--seconds 10] [--write]
+    python benchmarks/mobility.py [--seconds 10] [--rounds 5] [--write]
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import ciw
 import simpy
 from recording import add_write_option, record
+from turns import Run, add_options, compare
 
 from tidings.model.reading import loads
 from tidings.model.system import System
@@ -31,21 +31,6 @@ from tidings.simulation.world import Window, make_world, run_world
 PAIRS, BROKERS = 4, 3
 RATE_PER_S, SERVICE_S, BROKER_S = 2.0, 0.0625, 0.03125
 PUBLISHER_S, SUBSCRIBER_S = 1.0, 1.5  # both times ON and times OFF, on average
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What one engine did."""
-
-    jobs: int
-    cpu_s: float
-    delay_s: float
-    deliveries: int
-
-    @property
-    def jobs_per_cpu_s(self) -> float:
-        """How fast it was."""
-        return self.jobs / self.cpu_s
 
 
 def line_of_brokers() -> System:
@@ -78,7 +63,7 @@ def with_tidings(system: System, seconds: float, seed: int) -> Run:
     cpu_s = time.process_time() - begun
     receipts = world.tables["receipts"]
     return Run(
-        jobs=int(world.tables["stations"].arrivals.sum()),
+        visits=int(world.tables["stations"].arrivals.sum()),
         cpu_s=cpu_s,
         delay_s=float(receipts.delay_sum.sum() / receipts.delivered.sum()),
         deliveries=int(receipts.delivered.sum()),
@@ -147,7 +132,7 @@ def with_simpy(seconds: float, seed: int) -> Run:
     begun = time.process_time()
     env.run(until=seconds)
     cpu_s = time.process_time() - begun
-    return Run(jobs=jobs, cpu_s=cpu_s, delay_s=delays / deliveries, deliveries=deliveries)
+    return Run(visits=jobs, cpu_s=cpu_s, delay_s=delays / deliveries, deliveries=deliveries)
 
 
 def with_ciw(seconds: float, seed: int) -> Run:
@@ -212,38 +197,23 @@ def with_ciw(seconds: float, seed: int) -> Run:
     begun = time.process_time()
     simulation.simulate_until_max_time(seconds)
     cpu_s = time.process_time() - begun
-    return Run(jobs=jobs, cpu_s=cpu_s, delay_s=delays / deliveries, deliveries=deliveries)
+    return Run(visits=jobs, cpu_s=cpu_s, delay_s=delays / deliveries, deliveries=deliveries)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for SimPy, about")
-    parser.add_argument("--seed", type=int, default=1)
+    add_options(parser)
     add_write_option(parser, "mobility")
     args = parser.parse_args()
-    runs = {
-        "Tidings": with_tidings(line_of_brokers(), 100_000.0 * args.seconds, args.seed),
-        "SimPy": with_simpy(1_500.0 * args.seconds, args.seed),
-        "Ciw": with_ciw(300.0 * args.seconds, args.seed),
+    system = line_of_brokers()
+    engines = {
+        "Tidings": lambda seconds, seed: with_tidings(system, 100_000.0 * seconds, seed),
+        "SimPy": lambda seconds, seed: with_simpy(1_500.0 * seconds, seed),
+        "Ciw": lambda seconds, seed: with_ciw(300.0 * seconds, seed),
     }
-    speed = {name: found.jobs_per_cpu_s for name, found in runs.items()}
-    for name, found in runs.items():
-        print(
-            f"{name:8} {found.jobs:>12,} jobs  {found.cpu_s:7.2f} CPU s  "
-            f"{speed[name]:>12,.0f} jobs per CPU s  "
-            f"mean delay {found.delay_s:.3f} s over {found.deliveries:,} deliveries"
-        )
-    ratios = {name: speed["Tidings"] / speed[name] for name in ("SimPy", "Ciw")}
-    print(", ".join(f"{ratio:.0f} times {name}" for name, ratio in ratios.items()))
+    found = compare(engines, args)
     if args.write:
-        document = {
-            "versions": {"SimPy": simpy.__version__, "Ciw": ciw.__version__},
-            "jobs_per_cpu_s": {name: round(each) for name, each in speed.items()},
-            "times_as_fast_as": {name: round(each, 1) for name, each in ratios.items()},
-            "mean_delay_s": {name: found.delay_s for name, found in runs.items()},
-            "jobs": {name: found.jobs for name, found in runs.items()},
-        }
-        record("mobility", document)
+        record("mobility", found)
 
 
 if __name__ == "__main__":

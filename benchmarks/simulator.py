@@ -7,7 +7,7 @@ and broker, a store as queue, forwarding looked up in a table made beforehand. C
 so its nodes are given a release that makes them; the records it keeps of every visit are left out,
 which only helps it.
 
-    python benchmarks/simulator.py [--seconds 10] [--write]
+    python benchmarks/simulator.py [--seconds 10] [--rounds 5] [--write]
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import ciw
 import numpy as np
 import simpy
 from recording import add_write_option, record
+from turns import Run, add_options, compare
 
 from tidings.model.reading import loads
 from tidings.model.routes import Routes, route
@@ -32,21 +32,6 @@ from tidings.simulation.world import Window, make_world, run_world
 LEAVES = range(8, 16)
 SERVICE_S = 0.00341
 ROOT_LOAD = 0.8  # if every event passed the root; about two thirds do
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What one engine did."""
-
-    visits: int
-    cpu_s: float
-    delay_s: float
-    deliveries: int
-
-    @property
-    def visits_per_cpu_s(self) -> float:
-        """How fast it was."""
-        return self.visits / self.cpu_s
 
 
 def binary_tree() -> System:
@@ -198,34 +183,18 @@ def with_ciw(system: System, seconds: float, seed: int) -> Run:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for SimPy, about")
-    parser.add_argument("--seed", type=int, default=1)
+    add_options(parser)
     add_write_option(parser, "simulator")
     args = parser.parse_args()
     system = binary_tree()
-    runs = {
-        "Tidings": with_tidings(system, 1600.0 * args.seconds, args.seed),
-        "SimPy": with_simpy(system, 32.0 * args.seconds, args.seed),
-        "Ciw": with_ciw(system, 4.0 * args.seconds, args.seed),
+    engines = {
+        "Tidings": lambda seconds, seed: with_tidings(system, 1600.0 * seconds, seed),
+        "SimPy": lambda seconds, seed: with_simpy(system, 32.0 * seconds, seed),
+        "Ciw": lambda seconds, seed: with_ciw(system, 4.0 * seconds, seed),
     }
-    speed = {name: found.visits_per_cpu_s for name, found in runs.items()}
-    for name, found in runs.items():
-        print(
-            f"{name:8} {found.visits:>12,} broker visits  {found.cpu_s:7.2f} CPU s  "
-            f"{speed[name]:>12,.0f} visits per CPU s  "
-            f"mean delay {1e3 * found.delay_s:.3f} ms over {found.deliveries:,} deliveries"
-        )
-    ratios = {name: speed["Tidings"] / speed[name] for name in ("SimPy", "Ciw")}
-    print(", ".join(f"{ratio:.0f} times {name}" for name, ratio in ratios.items()))
+    found = compare(engines, args)
     if args.write:
-        document = {
-            "versions": {"SimPy": simpy.__version__, "Ciw": ciw.__version__},
-            "visits_per_cpu_s": {name: round(each) for name, each in speed.items()},
-            "times_as_fast_as": {name: round(each, 1) for name, each in ratios.items()},
-            "mean_delay_s": {name: found.delay_s for name, found in runs.items()},
-            "visits": {name: found.visits for name, found in runs.items()},
-        }
-        record("simulator", document)
+        record("simulator", found)
 
 
 if __name__ == "__main__":

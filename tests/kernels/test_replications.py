@@ -1,11 +1,13 @@
 """Replications added until errors are small enough, and what is told meanwhile."""
 
 import math
+import os
+from threading import Event, Lock
 from types import SimpleNamespace
 
 import pytest
 
-from tidings.kernels.replications import Clock, Series
+from tidings.kernels.replications import Clock, Series, side_by_side, usable_cores
 
 
 def told(seconds, wanted, cpu_s=1.0):
@@ -36,3 +38,31 @@ def test_no_more_are_expected_than_the_seconds_allow(cpu_s):
     assert not reached
     assert f"replication 11 of about {done}" in said
     assert done == 60.0 / cpu_s
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_results_come_in_order_and_as_many_are_run_at_a_time_as_there_are_cores(monkeypatch, cores):
+    monkeypatch.setattr("tidings.kernels.replications.usable_cores", lambda: cores)
+    lock, others_are_done, under_way, most = Lock(), Event(), 0, 0
+
+    def work(number):
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        if number == 0 and cores > 1:  # the first to begin is the last of its round to end
+            assert others_are_done.wait(timeout=60)
+        if number == cores:
+            others_are_done.set()
+        with lock:
+            under_way -= 1
+        return number
+
+    assert list(side_by_side(work, range(20))) == list(range(20))
+    assert most <= cores
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be given here")
+def test_only_the_cores_that_the_process_was_given_are_used(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
+    assert usable_cores() == 1

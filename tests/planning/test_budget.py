@@ -10,13 +10,43 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.model.causes import Cause
+from tidings.model.causes import KINDS, Cause
 from tidings.planning import budget as module
 from tidings.planning.budget import Remedy, explain
 from tidings.planning.changes import changed
 from tidings.planning.remedies import promising
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
+
+# One of everything that a cause may be.
+EVERYTHING = """
+tidings: 1
+lifetime: 1s
+brokers: {hub: {service: {exponential: 1ms}, failure: {mtbf: 9h, mttr: 5min}}, far: {service: 1ms}}
+links: [{between: [hub, far], delay: 5ms, reliability: 0.99, network: wifi}]
+networks: {wifi: {bandwidth: 1MB/s}}
+publishers:
+  p:
+    at: hub
+    size: 100B
+    every: {hyperexponential: [{p: 0.9, mean: 0.1s}, {p: 0.1, mean: 9s}]}
+    connectivity: {on: {exponential: 9min}, off: {exponential: 1min}}
+    batch: {size: 2, linger: 1ms}
+    content: {event: {}}
+subscribers:
+  workers:
+    at: far
+    wants: {}
+    processing: 2ms
+    consumers:
+      members:
+        quick: {processing: 1ms}
+        slow: {processing: 5ms, failure: {mtbf: 9h, mttr: 5min}}
+      partitions: {count: 2, shares: [0.9, 0.1]}
+      prefetch: 5
+      ack_wait: 20ms
+  guest: {at: hub, wants: {}, stays: {exponential: 1h}, away: {exponential: 1h}}
+"""
 
 # A line of four brokers, nowhere crowded, with time to spare.
 CALM = """
@@ -216,6 +246,21 @@ def test_an_overloaded_broker_is_explained_too(tmp_path, capsys):
     assert "The busiest broker is b: busy 100 % of the time, events wait without limit there." in (
         " ".join(capsys.readouterr().out.split())
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_something_to_do_against_every_kind_of_cause(kind):
+    system = reading.loads(EVERYTHING)
+    places = {"own queue": "workers", "slow member": "slow of workers", "hot partition": "workers",
+              "redelivery": "workers", "crashes": "workers", "back-pressure": "hub",
+              "travel": "hub → far", "loss": "hub → far", "network": "wifi", "bursts": "p",
+              "batches": "p", "away": "p", "deadline": ""}  # fmt: skip
+    totals = [(Cause(kind, places.get(kind, "hub")), 0.1)]
+    tried = list(promising(system, predict(system, seconds=0.2, causes=False), totals))
+    assert tried
+    for changes in tried:
+        if kind != "overload":  # what nobody is offered too much of needs no relief
+            assert changed(system, changes) != system
 
 
 def test_against_back_pressure_whatever_is_full_gets_faster():

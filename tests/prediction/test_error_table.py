@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 
 from tidings.prediction.error_table import TAIL, ErrorTable, measured_errors, stated_errors
-from tidings.prediction.feature_names import FEATURES, IN_WORDS, NEVER_BELIEVED, OF_SHARES
+from tidings.prediction.feature_names import (
+    FEATURES,
+    IN_WORDS,
+    NEVER_BELIEVED,
+    NEVER_TOGETHER,
+    OF_SHARES,
+)
 
 # heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
 BRANCHED = [
@@ -99,8 +105,7 @@ def test_the_table_that_comes_with_this_version_fits_the_regimes_of_theory():
     measured = [each for each in (*FEATURES, *OF_SHARES) if each not in NEVER_BELIEVED]
     assert list(table.features) == measured
     assert np.all(table.low <= table.high)
-    middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
-    assert np.isfinite(stated_errors(middle)).all()
+    assert np.isfinite(stated_errors(_middle(table))).all()
     for tree in table.trees:
         inner = tree.feature >= 0
         children = [*tree.left[inner], *tree.right[inner]]
@@ -110,10 +115,27 @@ def test_the_table_that_comes_with_this_version_fits_the_regimes_of_theory():
 @pytest.mark.parametrize("flag", NEVER_BELIEVED)
 def test_some_regimes_are_never_believed_whatever_was_measured(flag):
     table = measured_errors()
-    middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
+    middle = _middle(table)
     assert np.isinf(table.errors(middle.assign(**{flag: 1.0}))).all()
     assert table.unmeasured(middle.assign(**{flag: 1.0})).tolist() == [flag]
     assert np.isfinite(table.errors(middle.assign(**{flag: 0.0}))).all()
+
+
+def _middle(table):
+    """A regime in the middle of what was measured, of exponential services and times ON."""
+    middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
+    return middle.assign(own_pacing=0.0, service_pacing=0.0, peer_periods=0.0)
+
+
+@pytest.mark.parametrize("name", NEVER_TOGETHER)
+def test_nor_are_some_that_come_together(name):
+    table = measured_errors()
+    just_beyond = {each: least + 0.01 for each, least in NEVER_TOGETHER[name].items()}
+    regime = _middle(table).assign(**just_beyond)
+    assert np.isinf(table.errors(regime)).all()
+    assert table.unmeasured(regime).tolist() == [name]
+    for each, least in NEVER_TOGETHER[name].items():
+        assert np.isfinite(table.errors(regime.assign(**{each: least}))).all()
 
 
 def test_a_table_survives_its_way_through_a_file():

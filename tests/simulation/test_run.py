@@ -50,6 +50,18 @@ def test_shares_and_losses_make_one_and_events_are_whole():
     assert (counts.wanted == counts.delivered + counts.pair_lost.sum(axis=1)).all()
 
 
+def test_the_outcome_is_the_same_on_any_number_of_cores(monkeypatch):
+    outcomes = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr("tidings.kernels.replications.usable_cores", lambda cores=cores: cores)
+        outcomes.append(simulate(loads(CITY), replications=7, events=2_000, precision=0.03))
+    first, *others = outcomes
+    for other in others:
+        for name in ("subscribers", "pairs", "brokers", "links", "delays"):
+            assert getattr(first, name).equals(getattr(other, name)), name
+        assert other.provenance == first.provenance
+
+
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_another():
     first, again, other = (
         simulate(loads(CITY), replications=3, events=3_000, seed=seed) for seed in (4, 4, 5)

@@ -21,6 +21,7 @@ from tidings.kernels.compile import inlined, primitive
 NODE = np.dtype([("key", "f8"), ("slot", "i8")], align=True)
 # A copy under way: when it lands, in which order it was sent (breaks ties), and which it is.
 LANDING = np.dtype([("time", "f8"), ("order", "i8"), ("cargo", "i8")], align=True)
+_SIGN = 63  # the bit of a whole number that says that it is negative
 CHILDREN = 4  # of a node in the heap: shallower than two, and four landings lie close together
 
 
@@ -46,21 +47,26 @@ def tournament(slots: int) -> Any:
 
 @inlined
 def set_key(nodes: Any, slot: int, key: float) -> None:
-    """Let a slot be due at ``key`` (+inf: never), and replay its games up to the root."""
+    """Let a slot be due at ``key`` (+inf: never), and replay its games up to the root.
+
+    Who wins a game is a coin's toss to the processor, and a jump that it guesses wrong costs as
+    much as several games. So nothing is asked: the winner is chosen by arithmetic on the bits of
+    times, which from 0 on are in the order of the times, and all games are played.
+    """
     at = nodes.size // 2 + slot
     nodes[at].key = key
-    winner = slot
+    due, winner = np.float64(key).view(np.int64), np.int64(slot)
     while at > 1:
         rival = nodes[at ^ 1]
-        # An even node is a left one: its slots are lower than its rival's and win ties. Who wins is
-        # a coin's toss to the processor: both sides are read and one chosen, without a jump.
-        is_lost = (rival.key < key) | ((rival.key == key) & ((at & 1) == 1))
-        key, winner = (rival.key, rival.slot) if is_lost else (key, winner)
+        rival_due = np.float64(rival.key).view(np.int64)
+        # All ones if the rival wins, else 0. An odd node is a right one, and loses ties: its slots
+        # are higher than its rival's.
+        is_lost = (rival_due - due - (at & 1)) >> _SIGN
+        due ^= (due ^ rival_due) & is_lost
+        winner ^= (winner ^ rival.slot) & is_lost
         at >>= 1
         node = nodes[at]
-        if winner != slot and node.slot == winner and node.key == key:
-            return  # the game went as it had before, and so will all games above
-        node.key = key
+        node.key = np.int64(due).view(np.float64)
         node.slot = winner
 
 

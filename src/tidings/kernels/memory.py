@@ -17,6 +17,8 @@ import numpy as np
 
 from tidings.kernels.compile import HOW, IS_COMPILING, PLAIN, Part
 
+_WORD = 8  # bytes of a number, an address or a length
+
 
 def record(**fields: type) -> np.dtype[Any]:
     """The type of a record with these fields, laid out as compiled code reads them fastest."""
@@ -43,6 +45,10 @@ class Layout:
         for name in tables:
             fields += [(f"{name}_address", np.int64), (f"{name}_length", np.int64)]
         self.dtype = np.dtype(fields, align=True)
+        # As tables whose fields are attributes have it: to find that out anew takes a while.
+        self.named = {n: np.dtype((np.record, k)) if k.fields else k for n, k in tables.items()}
+        # Where the address of each table lies, and behind it its length, in words.
+        self.words = {name: self.offset(f"{name}_address") // _WORD for name in tables}
 
     def offset(self, field: str) -> int:
         """Where a field lies in the world, in bytes."""
@@ -128,21 +134,24 @@ class World:
         tables: Mapping[str, Any],
         parts: Mapping[str, Part],
     ) -> None:
-        self.record = np.zeros(1, dtype=layout.dtype).view(np.recarray)
+        record = np.zeros(1, dtype=layout.dtype)
+        self.record = record.view(np.recarray)
+        self._layout, self._words = layout, record.view(np.int64)
         for name, value in numbers.items():
-            self.record[0][name] = value
+            record[name] = value
         self.parts = dict(parts)
         for name, part in self.parts.items():
-            self.record[0][f"{name}_code"] = 0 if HOW == PLAIN else part.address
+            record[f"{name}_code"] = 0 if HOW == PLAIN else part.address
         self.tables: dict[str, Any] = {}
         for name in layout.tables:
             self.put(name, np.ascontiguousarray(tables[name], dtype=layout.tables[name]))
 
     def put(self, name: str, table: Any) -> None:
         """Hang a table in the place of another; the old one must not be used any more."""
-        self.tables[name] = table.view(np.recarray) if table.dtype.fields else table
-        self.record[0][f"{name}_address"] = table.ctypes.data
-        self.record[0][f"{name}_length"] = len(table)
+        named = self._layout.named[name]
+        self.tables[name] = table.view(named).view(np.recarray) if named.fields else table
+        at = self._layout.words[name]
+        self._words[at : at + 2] = table.ctypes.data, len(table)
 
     def run(self, part: Part) -> int:
         """Call a part of the kernels on the world."""

@@ -50,12 +50,20 @@ PILOT_SAMPLES = 2_000
 MOST_PILOT_DOUBLINGS = 6
 
 
+def usable_cores() -> int:
+    """How many cores this process may run on: fewer than there are, where it was given fewer."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
     """Results in order, a few under way at a time: memory does not grow with their number.
 
-    Compiled code does not hold the interpreter, so replications run on all cores.
+    Compiled code does not hold the interpreter, so replications run on all cores. What they give
+    and in which order does not depend on how many these are.
     """
-    workers = os.cpu_count() or 1
+    workers = usable_cores()
     left = iter(numbers)
     pool = ThreadPoolExecutor(max_workers=workers)
     wait = True

@@ -32,13 +32,18 @@ KINDS = {
     "slow member": "the slow member {}",
     "hot partition": "a hot partition of {}",
     "redelivery": "redeliveries of {}",
+    "crashes": "crashes of members of {}",
     "back-pressure": "back-pressure of {}",
     "churn": "not subscribed in time",
 }
 # A cause that makes up most of the dearest one says more than that: bursts more than the queue that
 # they fill, a deadline that no path can meet more than each part of the path, what is wrong with a
 # consumer group more than its queue.
-TELLING = ("overload", "deadline", "bursts", "slow member", "hot partition", "redelivery")
+TELLING = (
+    "overload", "deadline", "bursts", "slow member", "hot partition", "redelivery", "crashes",
+    "back-pressure",
+)  # fmt: skip
+ALL_PUBLISHERS = "all publishers"  # those that publish unevenly, made even together
 MEMBER_OF = " of "  # between the names of a member and of its group
 LEAST = 5e-4  # of a share: what costs less is not listed
 MOST_OF_ONE = 8  # causes of one subscriber that are listed
@@ -57,8 +62,15 @@ class Cause(NamedTuple):
 
         >>> Cause("waiting", "hub").words
         'waiting at hub'
+        >>> Cause("deadline", "alice").words
+        'a deadline shorter than the path without waiting (alice)'
         """
-        return KINDS[self.kind].format(self.place)
+        words = KINDS[self.kind]
+        return (
+            f"{words} ({self.place})"
+            if self.place and "{}" not in words
+            else words.format(self.place)
+        )
 
 
 def in_order(costs: Mapping[Cause, float]) -> list[tuple[Cause, float]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,7 +41,7 @@ from tidings.model.content import Content, content_document, content_schema, rea
 from tidings.model.covering import read_wants
 from tidings.model.document import Place
 from tidings.model.filters import Filter, filter_document, filter_schema
-from tidings.model.laws import Law
+from tidings.model.laws import Exponential, Law
 from tidings.model.publishing import PUBLISHING, Publishing
 from tidings.model.record_tables import column
 from tidings.model.records import Kind, spec
@@ -55,6 +55,9 @@ EXPIRY = ("at subscriber", "at hop", "in queue")
 CONTENT = Kind(label="contents", read=read_content, write=content_document, schema=content_schema)
 WANTS = Kind(label="a filter", read=read_wants, write=filter_document, schema=filter_schema)
 CHANNEL = records.part(Channel)
+
+
+UNEVEN = 1.5  # squared variation of intervals from which on events come in bursts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +238,16 @@ class Publisher:
             return self.publishes.mean_per_s(self.name)
         assert self.rates is not None
         return sum(self.rates.per_s) / len(self.rates.per_s)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether it publishes in bursts, by a clock, or more at some times than at others."""
+        return self.every is None or self.every.scv > UNEVEN
+
+    def evenly(self) -> Publisher:
+        """The same publisher as often, at random."""
+        every = Exponential(mean_s=1.0 / self.rate_per_s)
+        return replace(self, every=every, rates=None, publishes=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

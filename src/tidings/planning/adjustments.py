@@ -9,6 +9,7 @@ from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model import records, yaml_text
+from tidings.model.batches import Batch
 from tidings.model.behaviour import (
     CONNECTIVITY,
     FAILURE,
@@ -24,7 +25,16 @@ from tidings.model.consumers import CHOICES, MOST_MEMBERS
 from tidings.model.content import Content, ContentTable
 from tidings.model.laws import Exponential, Law
 from tidings.model.records import Kind
-from tidings.model.system import Broker, FailureGroup, Link, Publisher, Recovery, System
+from tidings.model.system import (
+    Broker,
+    FailureGroup,
+    Link,
+    Network,
+    Publisher,
+    Recovery,
+    Subscriber,
+    System,
+)
 from tidings.planning.choices import ALL
 from tidings.planning.selections import GONE, edited
 
@@ -204,6 +214,16 @@ def _delay(channel: Channel, value: Any) -> Channel | None:
     return replace(channel, delay=_law(channel.delay, value) or channel.delay)
 
 
+def _wider(record: Any, value: Any) -> Any:
+    """A link, a peer's own link or a shared network of another bandwidth."""
+    if not isinstance(record, Network):
+        return _through(_bandwidth)(record, value)
+    if value is None:
+        return None  # a network without limit is none
+    times = value.times if isinstance(value, Factor) else value / record.bandwidth_bytes_per_s
+    return replace(record, bandwidth_bytes_per_s=record.bandwidth_bytes_per_s * times)
+
+
 def _bandwidth(channel: Channel, value: Any) -> Channel | None:
     if not isinstance(value, Factor):
         return replace(channel, bandwidth_bytes_per_s=value)
@@ -224,6 +244,15 @@ def _failure(record: Any, value: Any) -> Any:
         return replace(record, failure=value)
     there, back = replace(record.there, failure=value), replace(record.back, failure=value)
     return replace(record, there=there, back=back)
+
+
+def _crashing(subscriber: Subscriber, value: Any) -> Subscriber | None:
+    """A consumer group all of whose members by name crash so; None where it has none."""
+    old = subscriber.consumers
+    if old is None or not old.members:
+        return None
+    members = tuple(replace(each, failure=value) for each in old.members)
+    return replace(subscriber, consumers=replace(old, members=members))
 
 
 def _availability(record: Any, value: float) -> Any:
@@ -400,7 +429,14 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     ),
     "delay": Adjustment(sections=_LINKS, kind=LAW, edit=_through(_delay)),
     "bandwidth": Adjustment(
-        sections=_LINKS, kind=records.BANDWIDTH, edit=_through(_bandwidth), may_be_none=True
+        sections=(*_LINKS, "networks"), kind=records.BANDWIDTH, edit=_wider, may_be_none=True
+    ),
+    "batch": Adjustment(
+        sections=("publishers",),
+        kind=records.part(Batch),
+        edit=_own("batch"),
+        scales=False,
+        may_be_none=True,
     ),
     "reliability": Adjustment(
         sections=_LINKS, kind=records.SHARE, edit=_through(_reliability), scales=False
@@ -417,6 +453,9 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         edit=_own("connectivity"),
         scales=False,
         may_be_none=True,
+    ),
+    "crashes": Adjustment(
+        sections=("subscribers",), kind=FAILURE, edit=_crashing, scales=False, may_be_none=True
     ),
     "members": Adjustment(
         sections=("subscribers",),

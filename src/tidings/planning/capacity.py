@@ -13,10 +13,10 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import Link, Subscriber, System
-from tidings.planning.changes import changed, in_quotes
+from tidings.planning.changes import changed
 from tidings.planning.choices import ALL
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, Target, weigh
-from tidings.planning.selections import check_target
+from tidings.planning.selections import check_target, in_quotes
 
 SLOWEST, FASTEST = 1 / 64, 64.0
 CLOSE = 0.01  # relative: how near the least speed is to that given, which is the faster one

@@ -10,7 +10,9 @@
     scheme bypass              what is done about failures; also refresh, timeout, detection
     on alice x2                mobile peers: also off; connectivity alice {...} or none
     members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5, keys
-                               workers even, choose workers least busy, member workers {m1: 5ms}
+                               workers even, choose workers least busy, member workers {m1: 5ms},
+                               crashes workers none
+    batch agent none           publishers: what they send as one; or {size: 10, linger: 5ms}
     processing alice x0.5      the time that a subscriber takes for an event
     stays all x0.5             subscriptions that come and go; also away
     lifetime all x0.5          of all events, of a publisher's, or what a subscriber takes as late
@@ -213,15 +215,6 @@ def quoted(text: str) -> str:
     'rate all x2' "remove 'a b'"
     """
     return f'"{text}"' if "'" in text else f"'{text}'"
-
-
-def in_quotes(name: str) -> str:
-    """Write a name as changes may hold it, whatever is in it.
-
-    >>> print(in_quotes("hub"), in_quotes("o'hara"))
-    'hub' "o'hara"
-    """
-    return f'"{name}"' if "'" in name else f"'{name}'"
 
 
 def _made(system: System, change: Change) -> System:

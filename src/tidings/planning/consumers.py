@@ -13,8 +13,9 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.planning.capacity import Capacity, Option
-from tidings.planning.changes import changed, in_quotes
+from tidings.planning.changes import changed
 from tidings.planning.evidence import Evidence, Play, Target, foretell, weigh
+from tidings.planning.selections import in_quotes
 from tidings.simulation.network import compile_system
 
 TWICE = 0.001  # share of events handled more than once from which settings are looked for

@@ -28,8 +28,9 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.capacity import FASTEST, faster, narrowed
-from tidings.planning.changes import changed, in_quotes
+from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, Evidence, Play, Target, foretell, weigh
+from tidings.planning.selections import in_quotes
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.network.network import Network
 from tidings.prediction.theory import network_of

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ARROW, LIKE, MEMBER_OF, Cause
+from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import column
 from tidings.model.system import SCHEMES, System
-from tidings.planning.changes import in_quotes
+from tidings.planning.choices import ALL
+from tidings.planning.selections import in_quotes
 
 Changes = tuple[str, ...]  # made together
 # What acts on a cause at a place.
@@ -20,10 +21,14 @@ CHANGES = {
     "away": "off {} x0.5",
     "own queue": "processing {} x0.5",
     "overflow": "speed {} x2",
-    "deadline": "lifetime all x2",
+    "batches": "batch {} none",
+    "network": "bandwidth {} x2",
+    "churn": "stays all x2",
+    "crashes": "crashes {} none",
 }
 GROUP_TROUBLES = ("slow member", "hot partition", "redelivery")
 _PATIENT = 4.0  # times what a member takes for all that it holds: ack waits that seldom end first
+MOST_TOGETHER = 100  # changes made together
 MOST_CAUSES = 8  # whose remedies are tried, the dearest
 ROOM = 0.7  # load that an overloaded broker is brought to
 
@@ -59,8 +64,13 @@ def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
         used = system.used_recovery.scheme
         yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
     elif kind == "bursts":
-        (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
-        yield (f"rate {_target(system, place)} {rate:.6g}/s",)
+        yield tuple(
+            f"rate {in_quotes(each.name)} {each.rate_per_s:.6g}/s"
+            for each in system.publishers
+            if each.name == place or (place == ALL_PUBLISHERS and each.is_uneven)
+        )[:MOST_TOGETHER]
+    elif kind == "deadline":
+        yield (f"lifetime {in_quotes(place) if place else ALL} x2",)
     elif kind == "back-pressure":
         faster = "waiting" if place in system.broker_index else "own queue"
         yield (CHANGES[faster].format(_target(system, place)),)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Bools, Floats, Ints, Texts
-from tidings.prediction.feature_names import NEVER_BELIEVED
+from tidings.prediction.feature_names import NEVER_BELIEVED, NEVER_TOGETHER
 
 FILE = "theory_errors.json"
 # By which part of themselves misses are off where all waits are exact, beside arithmetic: a little
@@ -152,8 +152,12 @@ class ErrorTable:
 
 
 def _never_believed(regimes: pd.DataFrame) -> dict[str, Bools]:
-    names = [name for name in NEVER_BELIEVED if name in regimes]
-    return {name: (regimes[name] > 0.0).to_numpy() for name in names}
+    guards = {name: {name: 0.0} for name in NEVER_BELIEVED} | NEVER_TOGETHER
+    return {
+        name: np.all([regimes[each] > least for each, least in limits.items()], axis=0)
+        for name, limits in guards.items()
+        if limits.keys() <= set(regimes)
+    }
 
 
 def _tree(

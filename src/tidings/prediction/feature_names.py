@@ -33,9 +33,21 @@ OF_PEERS = (
 )
 # 0 or 1: theory is never believed where one is 1. A broker that is busier while a subscriber is
 # there than on average; streams of publishers that are not Poisson and come over a random delay of
-# their own; a subscriber's own queue of what is not Poisson; buffers for who comes and goes.
-NEVER_OF_SYSTEMS = ("displaced_streams", "uneven_own_queue", "buffered_churn")
+# their own; a subscriber's own queue of what is not Poisson; buffers for who comes and goes;
+# publishers that are connected for times that are not exponential, which theory takes for it.
+NEVER_OF_SYSTEMS = (
+    "displaced_streams", "uneven_own_queue", "buffered_churn", "publisher_periods",
+)  # fmt: skip
 NEVER_BELIEVED = ("load_by_presence", *NEVER_OF_SYSTEMS)
+# Nor is it where all of these exceed what stands beside them: what it leaves out there does not
+# show in other numbers. Times connected are taken for exponential. What a paced stream meets of
+# others' bursts is taken for what any moment would. After constant services hardly anybody waits at
+# the next ones, and theory has them wait.
+NEVER_TOGETHER: dict[str, dict[str, float]] = {
+    "peer_periods": {"peer_periods": 0.0},
+    "own_pacing": {"own_pacing": 0.5, "other_bursts": 0.5, "approximate_hops": 0.0},
+    "service_pacing": {"service_pacing": 1.5, "approximate_hops": 1.0},
+}
 FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_OF_SYSTEMS)
 # How much a share moves if waits that are not exact are a step of the grid longer; how far it is
 # from 0 or 1.
@@ -50,6 +62,7 @@ IN_WORDS = {
     "other_pacing": "other traffic at a broker comes this regularly",
     "service_bursts": "service times vary this much",
     "service_pacing": "service times vary this little",
+    "publisher_periods": "publishers are connected for times that are not exponential",
     "load_by_presence": "a broker is busier while the subscriber is there than on average",
     "busy_hops": "a path crosses this many busy brokers",
     "approximate_hops": "this many waits on a path are approximated",

@@ -14,7 +14,7 @@ _SLOW = 1.5  # times the mean of the fastest member
 
 
 def without_trouble(group: Subscriber) -> Iterator[tuple[Cause, Subscriber]]:
-    """Give the group without its slow member, with even keys, without redeliveries."""
+    """Give the group without its slow member, with even keys, without crashes or redeliveries."""
     consumers = group.consumers
     if consumers is None:
         return
@@ -34,6 +34,12 @@ def without_trouble(group: Subscriber) -> Iterator[tuple[Cause, Subscriber]]:
         yield (
             Cause("hot partition", group.name),
             replace(group, consumers=replace(consumers, partitions=even)),
+        )
+    if any(each.failure is not None for each in consumers.members):
+        steady = tuple(replace(each, failure=None) for each in consumers.members)
+        yield (
+            Cause("crashes", group.name),
+            replace(group, consumers=replace(consumers, members=steady)),
         )
     if consumers.acknowledges:
         patient = replace(consumers, ack_wait_s=None, backoff_s=(), deliveries=None, qos=1)

@@ -29,9 +29,9 @@ from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
 from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.recorded import with_record_errors
-from tidings.prediction.rough_causes import calmed, rough_causes
+from tidings.prediction.rough_causes import calmed, joined_causes
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
-from tidings.prediction.simulated_causes import Playing, simulated_causes, troubles_of_groups
+from tidings.prediction.simulated_causes import Playing, causes_beyond_theory, simulated_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.collapse import collapsed_groups
@@ -232,14 +232,13 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
     playing = Playing(
         seed=asked.seed,
         seconds=min(asked.seconds, CAUSE_SECONDS),
-        warmup_s=answer.provenance["warmup_s"],
+        warmup_s=answer.provenance.get("warmup_s"),
     )
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
-        return simulated_causes(system, playing)
-    known = troubles_of_groups(system, playing)
-    return rough_causes(system, answer, calm.outcome, known)
+        return joined_causes(answer, table("causes"), simulated_causes(system, playing))
+    return joined_causes(answer, calm.outcome.causes, causes_beyond_theory(system, playing))
 
 
 # ---- what is wanted, and what is said ----------------------------------------------------------

@@ -1,35 +1,28 @@
 """What causes cost where theory has no answer: it has one for a system without what it lacks.
 
 Publishers with times or rates of their own (``publishes``, ``rates``) publish as often at random,
-consumer groups take no time, full buffers block nobody, recovery ends at once. What a subscriber
-would gain in that system is what bursts cost it, or its group, or the buffers that hold its
-publishers back; all other causes cost what they cost there.
+consumer groups take no time, full buffers block nobody, recovery ends at once. What waits, serves,
+travels and is away costs what it costs there; what was left out is asked of the simulator.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from tidings.model.causes import LEAST, Cause, in_order
-from tidings.model.laws import Exponential
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
-from tidings.model.remarks import BLOCKED
-from tidings.model.system import WHEN_FULL, Publisher, Recovery, System
+from tidings.model.system import WHEN_FULL, Recovery, System
 from tidings.prediction.overloaded_groups import without_queues
 
 
 def calmed(system: System) -> System:
     """Leave out of a system what theory lacks and can be left out."""
-    publishers = [
-        replace(each, publishes=None, rates=None, every=Exponential(mean_s=1.0 / each.rate_per_s))
-        if _is_uneven(each)
-        else each
-        for each in system.publishers
-    ]
-    if any(map(_is_uneven, system.publishers)):
+    publishers = [each.evenly() if each.every is None else each for each in system.publishers]
+    if any(each.every is None for each in system.publishers):
         system = replace(system, publishers=tuple(publishers))
     groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
     if groups.size:
@@ -47,37 +40,19 @@ def calmed(system: System) -> System:
     return system
 
 
-def _is_uneven(publisher: Publisher) -> bool:
-    return publisher.publishes is not None or publisher.rates is not None
+def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> pd.DataFrame:
+    """Put together the causes of the calm system and those that are beyond theory.
 
-
-def rough_causes(
-    system: System, answer: Outcome, calm: Outcome, known: pd.DataFrame
-) -> pd.DataFrame:
-    """Give the causes of the calm system, those ``known``, and what all gain by its being calm.
-
-    Bursts of several publishers are told of none: what each costs is not known; nor are bursts told
-    apart from buffers that block. Of these, the one that blocks most is named.
+    Nothing costs more than all that is missing. Outages in the calm system, which recovers at once,
+    give way to those that were simulated.
     """
-    common = [Cause("bursts", each.name) for each in system.publishers if _is_uneven(each)]
-    blocked = [each for each in answer.remarks if each.kind == BLOCKED]
-    if blocked:
-        most = max(blocked, key=lambda each: each.size or 0.0)
-        common.append(Cause("back-pressure", most.where[0]))
-    groups = {each.name for each in system.subscribers if each.consumers is not None}
-    before = answer.subscribers.set_index("subscriber")["on_time"]
-    after = calm.subscribers.set_index("subscriber")["on_time"]
-    rows = []
-    for name, gain in (after - before.reindex(after.index)).items():
-        own = [Cause("own queue", str(name))] if name in groups else common
-        if gain >= LEAST and len(own) == 1:
-            (cause,) = own
-            row = {"subscriber": name, "cause": cause.kind, "place": cause.place}
-            rows.append({**row, "cost": float(gain)})
-    if not rows:
-        return calm.causes
-    every = pd.concat([known, table("causes", rows), calm.causes], ignore_index=True)
-    return _in_order(every)
+    if "outages" in set(beyond["cause"]):
+        calm = calm[calm["cause"] != "outages"]
+    every = pd.concat([beyond, calm], ignore_index=True)
+    missing = 1.0 - answer.subscribers.set_index("subscriber")["on_time"]
+    most = missing.reindex(every["subscriber"]).to_numpy()
+    every["cost"] = np.minimum(every["cost"], most)
+    return _in_order(every[every["cost"] >= LEAST])
 
 
 def _in_order(rows: pd.DataFrame) -> pd.DataFrame:

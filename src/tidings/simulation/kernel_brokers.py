@@ -96,14 +96,18 @@ def leave(world: Any, index: int) -> None:
         deliver(world, copy, False, True)
     at = publication.tree * world.broker_count + copy.place
     back = copy.channel ^ 1  # arcs come in pairs; for a copy from its publisher this is no arc
-    sent = world.taped_sends
+    sent, count = world.taped_sends, 0
     for position in range(tables.out_first(world, at).value, tables.out_first(world, at + 1).value):
         arc = tables.out_arcs(world, position).value
         wanted = tables.interest(world, arc * world.class_count + publication.content_class).value
-        if arc != back and wanted > 0:
-            send(world, copy.publication, arc)
-            if world.recording and publication.measured:
-                tape_send(world, arc)
+        # Noted first, sent below: one guess of the processor, how many, instead of one an arc.
+        tables.onwards(world, count).value = arc
+        count += (arc != back) & (wanted > 0)
+    for position in range(count):
+        arc = tables.onwards(world, position).value
+        send(world, copy.publication, arc)
+        if world.recording and publication.measured:
+            tape_send(world, arc)
     if world.recording and publication.measured:
         tape_hop(world, copy, copy.channel, sent)
     release(world, index)

@@ -578,6 +578,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "marks": TINY,  # [publication × brokers + broker], where events may come twice
     "first_arcs": SMALL,  # [broker × brokers + goal]: of the shortest path; −1: there is none
     "paths_epoch": WHOLE,  # [broker]: when these were found
+    "onwards": WHOLE,  # the arcs by which a copy is about to leave its broker
     "walk": STEP,
     "search": WHOLE,
     "nodes": NODE,  # the tournament: publishers, then servers (of lines last), switches, timers

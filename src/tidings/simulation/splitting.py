@@ -14,6 +14,7 @@ import numpy as np
 
 from tidings.errors import UnstableError
 from tidings.kernels.memory import World
+from tidings.kernels.replications import side_by_side
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_run import run
@@ -78,18 +79,20 @@ def find_splitting(
         warmup_s=np.inf, end_s=window.end_s, samples=SAMPLES, max_copies=window.max_copies
     )
     first = int(SAMPLES * window.warmup_s / window.end_s)
-    backlogs, room = [], FIRST_ROOM
-    for number in range(FIRST_PILOT, FIRST_PILOT + PILOTS):
+
+    def run_pilot(number: int) -> tuple[Ints, int]:
         world = make_world(compiled, pilot, seed, number, FIRST_ROOM)
         world.tables["stations"]["urgency"] = urgency
         run_world(world, compiled, pilot)
-        backlogs.append(world.tables["samples"].backlog[first:])
-        room = max(room, len(world.tables["copies"]))
+        return world.tables["samples"].backlog[first:], len(world.tables["copies"])
+
+    numbers = range(FIRST_PILOT, FIRST_PILOT + PILOTS)
+    backlogs, rooms = zip(*side_by_side(run_pilot, numbers), strict=True)
     rarest = max(ABOVE * float(np.nanmin(missed)), RAREST)
     levels = _levels(np.sort(np.concatenate(backlogs)), rarest)
     if levels.size < 2:
         return None
-    return Splitting(urgency=urgency, upper=levels[1:], lower=levels[:-1], room=room)
+    return Splitting(urgency=urgency, upper=levels[1:], lower=levels[:-1], room=max(rooms))
 
 
 def _urgency(compiled: CompiledSystem, units: Units, chosen: Bools) -> Ints:

@@ -76,6 +76,7 @@ def make_world(
         "parcels": np.zeros(room * bool(compiled.groups), dtype=layout.PARCEL),
         "publications": _linked(room, layout.PUBLICATION),
         "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
+        "onwards": np.zeros(np.diff(given["out_first"]).max(initial=0), dtype=layout.WHOLE),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
         # Also for the moments that consumer groups and publishers wait for.

@@ -16,7 +16,6 @@ import pandas as pd
 
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.causes import LEAST, MOST_OF_ONE, Cause, in_order
-from tidings.model.laws import Exponential
 from tidings.model.outcome import table
 from tidings.model.record_tables import names
 from tidings.prediction.causes.parts import (
@@ -40,7 +39,7 @@ from tidings.prediction.peers.stay_weights import Meeting, weighed_by_stay
 _SHORT = 0.005  # part of a mean delay: taking out less is not tried
 _HALF = 0.5  # part of a path without waiting: more is not the deadline's fault
 _SLOW = 2.0  # times the median of its kind: a part that is slower than others
-_BURSTY, _MOST_BURSTY = 1.5, 3  # squared variation of intervals; publishers made even, one by one
+_MOST_BURSTY = 3  # publishers made even, one by one
 
 Shares = dict[Cause, Floats]  # [filter] or [subscriber]
 
@@ -70,6 +69,9 @@ def costs_of_subscribers(
             for subscriber, which in zip(audience.subscribers, audience.filter_of, strict=True):
                 mine = {cause: float(cost[which]) for cause, cost in by_filter.items()}
                 mine |= {cause: float(cost[subscriber]) for cause, cost in bursts.items()}
+                if audience.example.lifetime is not None:  # a deadline of its own, not the events'
+                    own = Cause("deadline", everybody[subscriber])
+                    mine[own] = mine.pop(Cause("deadline"), 0.0)
                 every += [
                     {
                         "subscriber": everybody[subscriber],
@@ -88,15 +90,13 @@ def _costs_of_bursts(network: Network) -> Shares:
     uneven = {
         place: each.rate_per_s * (each.every.scv - 1.0)
         for place, each in enumerate(publishers)
-        if each.every is not None and each.connectivity is None and each.every.scv > _BURSTY
+        if each.every is not None and each.connectivity is None and each.is_uneven
     }
     chosen = sorted(uneven, key=lambda place: -uneven[place])[:_MOST_BURSTY]
     before = on_time_and_mean(network)[0] if chosen else np.zeros(0)
     gained = {}
     for place in chosen:
-        law = publishers[place].every
-        assert law is not None
-        even = replace(publishers[place], every=Exponential(mean_s=law.mean_s))
+        even = publishers[place].evenly()
         system = replace(
             network.system, publishers=(*publishers[:place], even, *publishers[place + 1 :])
         )

@@ -272,6 +272,12 @@ class Network:
         return any(each.connectivity is not None for each in self.system.publishers)
 
     @cached_property
+    def _publishers_stay_unevenly(self) -> bool:
+        """Whether a publisher is connected for times that are not exponential."""
+        moving = (each.connectivity for each in self.system.publishers)
+        return any(each is not None and on_scv_deviation(each) > 0.0 for each in moving)
+
+    @cached_property
     def displaced(self) -> bool:
         """Whether a publisher that is not Poisson sends its events over a random delay."""
         return any(
@@ -299,6 +305,7 @@ class Network:
                 float(self.displaced),
                 float(one.processing is not None and bool(np.any(self._uneven > _EVEN))),
                 float(one.stays is not None and self.failing is not None and self.buffering),
+                float(self._publishers_stay_unevenly),
             ]
         )
 
