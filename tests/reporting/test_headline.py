@@ -188,3 +188,10 @@ def test_targets_are_said_with_the_least_change_that_meets_them(verdict, said):
     assert "the worst, billing, lies 8.5 (± 0.33) percentage points below its own." in text
     assert said in text
     assert ("as often, at random times" in text) == (verdict is not None)
+
+
+def test_a_change_that_was_named_is_not_told_again():
+    found = aim("meets")
+    said = headline.sentences({"predicted": shares(0.9)}, Reasons(), [found.least], found)
+    (text,) = [each.text for each in said if each.question == "Targets"]
+    assert text.endswith("The least change that meets them all: the same.")

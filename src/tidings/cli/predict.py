@@ -120,7 +120,7 @@ def predict(
     answers = {
         "Why": why(total_costs(outcome)),
         "Do": "" if advice.best is None else do([advice.best]),
-        "Targets": targets(advice.aim),
+        "Targets": targets(advice.aim, advice.best),
     }
     present(outcome, json=json, output=output, limit=limit, intervals=shares, answers=answers)
     if shares is not None and interval is not None and not json:

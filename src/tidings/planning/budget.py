@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -210,6 +210,7 @@ class _Search:
     target: float | None
     progress: Progress
     of: Collection[str] | None = None
+    _proofs: dict[Changes, Remedy] = field(default_factory=dict)
 
     @cached_property
     def _shares_before(self) -> Floats:
@@ -379,6 +380,12 @@ class _Search:
         return (*sorted(proven, key=self._rank), *rest)
 
     def _proof(self, remedy: Remedy) -> Remedy:
+        """The same change, predicted as precisely as the system as it is; each once."""
+        if remedy.changes not in self._proofs:
+            self._proofs[remedy.changes] = self._proved(remedy)
+        return self._proofs[remedy.changes]
+
+    def _proved(self, remedy: Remedy) -> Remedy:
         self.progress(f"proving {remedy.change}")
         after = predict(
             changed(self.system, remedy.changes),

@@ -77,7 +77,7 @@ def sentences(
         "Why late": "" if reasons.totals else _why_late(outcome, reasons),
         "Why lost": _why_lost(outcome, reasons) if lost > 0 and not reasons.totals else "",
         "Do": do(remedies),
-        "Targets": targets(aim),
+        "Targets": targets(aim, next(iter(remedies), None)),
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
     return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
@@ -164,11 +164,14 @@ def _gives(remedy: Remedy) -> str:
     return f"{remedy.words} gives {percent(remedy.on_time)} on time ({gain})"
 
 
-def targets(aim: Aim | None) -> str:
-    """Say how far a system is from its own targets, and the least single change that meets them."""
+def targets(aim: Aim | None, best: Remedy | None = None) -> str:
+    """Say how far a system is from its own targets, and the least single change that meets them.
+
+    ``best`` is the change that was named before; it is not told again.
+    """
     if aim is None:
         return ""
-    return f"{_standing(aim.standing)} {_least(aim.least)}"
+    return f"{_standing(aim.standing)} {_least(aim.least, best)}"
 
 
 def _standing(stands: Standing) -> str:
@@ -186,12 +189,13 @@ def _standing(stands: Standing) -> str:
     )
 
 
-def _least(least: Remedy | None) -> str:
+def _least(least: Remedy | None, best: Remedy | None) -> str:
     if least is None:
         return "No single change that was tried meets all targets."
     sure = {"meets": "meets them all", "undecided": "meets them all, within its error"}
     said = sure.get(least.verdict, "comes nearest to meeting them all")
-    return f"The least change that {said}: {_gives(least)}."
+    same = best is not None and least.changes == best.changes
+    return f"The least change that {said}: {'the same' if same else _gives(least)}."
 
 
 def reason(
