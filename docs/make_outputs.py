@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 TITLED = re.compile(r'^```\w+ title="([\w.-]+)"\n(.*?)^```$', re.M | re.S)
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
-_PROGRESS = re.compile(r"[a-z][a-z -]*(: .*)? \(\d+ s(, about [^)]*)?\)")
+_PROGRESS = re.compile(r"[a-z][a-z -]*(: .*)? \(\d+ s(, (?:about|at least) [^)]*)?\)")
 _MARK = "--- the next command ---"
 _PATIENCE_S = 1800
 
@@ -61,7 +61,7 @@ def _run(block: str, folder: Path) -> Iterator[str]:
     ran = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"},
+        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -18,6 +18,7 @@ pytest_plugins = ["sharing_out"]
 
 # Tests ask kernels as they are written now, function by function; a library has only whole parts.
 os.environ.setdefault("TIDINGS_KERNELS", "compiled")
+os.environ.pop("COLUMNS", None)  # how wide the terminal is in which they run is no affair of tests
 
 BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]

@@ -13,10 +13,13 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import inspect
+
     from tidings.characterisation.fit.fitted import Characterisation as Characterisation
     from tidings.characterisation.job import characterise as characterise
     from tidings.characterisation.job import measure_workload as measure_workload
@@ -162,7 +165,28 @@ def _of_system(verb: Callable[..., Any]) -> Callable[..., Any]:
         return verb(*values, **named)
 
     checked.__module__ = "tidings"  # where it is found, also by those who pickle it
+    checked.__signature__ = _with_options(verb)  # type: ignore[attr-defined]
     return checked
+
+
+def _with_options(verb: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a verb with its options by name, for notebooks that complete them."""
+    import dataclasses
+    import inspect
+
+    own = inspect.signature(verb)
+    parameters = list(own.parameters.values())
+    options = own.parameters.get("options")
+    if options is None or parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+        return own
+    record = getattr(sys.modules[verb.__module__], options.annotation.removesuffix(" | None"))
+    by_name = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in dataclasses.fields(record)
+    ]
+    return own.replace(parameters=[*parameters[:-1], *by_name])
 
 
 def __dir__() -> list[str]:

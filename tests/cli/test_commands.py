@@ -66,6 +66,15 @@ def test_every_command_has_help_with_an_example(capsys):
         assert "--json" in out
 
 
+@pytest.mark.parametrize(("columns", "most"), [("80", 80), ("60", 60), ("", 120), ("0", 120)])
+def test_in_a_pipe_lines_are_as_wide_as_asked(system, capsys, monkeypatch, columns, most):
+    monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = result(capsys, "predict", system, "--by", "theory")
+    assert code == 0
+    assert most - 20 < max(map(len, out.splitlines())) <= most
+    assert most == 120 or "left out for want of room:" in out
+
+
 def test_the_help_lists_every_command(capsys):
     code, out, _ = result(capsys, "--help")
     assert code == 0
@@ -191,13 +200,24 @@ def test_the_time_left_is_of_all_that_is_needed_not_of_the_next_few(monkeypatch)
     for number in range(1, 11):
         now[0] = float(number)
         task.begin(f"replication {number} of at least 10")
-        assert task.left_s is None
+        assert task.left_s == (None if number == 1 else 10 - number)
     for number, expected in [(11, 80), (12, 80), (20, 90)]:  # better known as work goes on
         now[0] = float(number)
         task.begin(f"replication {number} of about {expected}")
     assert task.left_s == 70.0
+    assert ", about 70 s for the rest of these)" in str(task)
     task.begin("paths, 30 of 40")  # another count
     assert task.left_s is None
+
+
+def test_more_may_follow_what_is_at_least_needed(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    task = console._Task("predicting")
+    for number in (1, 2):
+        now[0] = 12.0 * number
+        task.begin(f"replication {number} of at least 10")
+    assert str(task).endswith("2 of at least 10 (24 s, at least 2 min for the rest of these)")
 
 
 def test_a_spinner_leaves_no_codes_behind_but_those_of_the_terminal(monkeypatch):

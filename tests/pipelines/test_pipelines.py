@@ -81,13 +81,21 @@ def test_the_gitlab_job_leaves_its_reports(folder):
     assert "targets not met" in (folder / "tidings-gate.md").read_text("utf-8")
 
 
-def test_the_wheel_that_pipelines_install_is_that_of_this_version():
-    wheel = f"tidings-{version('tidings')}-py3-none-any.whl"
+@pytest.mark.parametrize("machine", ["any", "linux_x86_64", "manylinux_2_28_aarch64"])
+def test_the_gitlab_job_installs_the_wheel_of_any_machine(folder, machine):
+    wheel = f"dist/tidings-{version('tidings')}-py3-none-{machine}.whl"
+    (folder / "dist").mkdir()
+    (folder / wheel).touch()
+    ran = run_gitlab(folder, SYSTEM="absent.yaml")
+    assert ran.installed == f"install --quiet {wheel}\n"
+
+
+def test_the_how_to_installs_the_wheel_that_make_wheel_leaves():
     how_to = (ROOT / "docs/how-to/gate-a-deployment.md").read_text("utf-8")
-    named = re.findall(r"tidings-[\d.]+-py3-none-any.whl", how_to)
-    assert set(named) == {wheel}
+    installed = re.findall(r"\S+\.whl", how_to)
+    assert set(installed) == {"dist/tidings-*.whl"}
+    assert "--wheel-dir dist " in (ROOT / "Makefile").read_text("utf-8")
     assert f"tidings@v{version('tidings')} " in how_to
-    assert wheel in (ROOT / "examples/pipelines/gitlab-ci.yml").read_text("utf-8")
 
 
 def test_the_hook_checks_every_system_file_it_is_for(folder):

@@ -13,6 +13,7 @@ from tidings.planning.evidence import Target, foretell, weigh
 from tidings.planning.scenarios import Scenario, difference
 from tidings.prediction.predict import predict
 from tidings.reporting.annexes import grid, load_annex
+from tidings.reporting.budgets import remedy_table
 from tidings.reporting.page_data import _links
 from tidings.reporting.terminal import Column, FittingTable, link_table
 
@@ -40,6 +41,19 @@ def test_a_budget_and_a_what_if(tmp_path):
     scenario = Scenario(name="x", changes=("speed hub x2",))
     found = difference(one_queue(), scenario, foretell).to_document()
     assert load_annex(saved(tmp_path, {"predicted": found})).title == "What if"
+
+
+def test_only_what_is_not_proven_is_said_to_be_so():
+    proven = {"change": "rate 'sale' 5/s", "on_time": 0.9, "gain": 0.1, "error": 0.01}
+    assumed = {**proven, "change": "speed 'hub' x2", "error": None}
+    both = remedy_table({"target": None, "remedies": [proven, assumed]}, 2)
+    one = remedy_table({"target": None, "remedies": [proven, assumed]}, 1)
+    assert "not proven" in both.caption
+    assert one.caption == ""
+    assert list(both.columns[0].cells) == [
+        "rate 'sale' 5/s (as often, at random times)",
+        "speed 'hub' x2",
+    ]
 
 
 def test_how_a_system_stands_to_its_targets(tmp_path):

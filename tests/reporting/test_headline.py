@@ -5,6 +5,8 @@ import math
 import pytest
 
 from tidings.model.outcome import Outcome, table
+from tidings.planning.budget import Aim, Remedy
+from tidings.planning.evidence import Standing
 from tidings.reporting import headline
 from tidings.reporting.reasons import Deadline, Explanation, Part, Reasons
 
@@ -151,3 +153,45 @@ def test_who_misses_nothing_needs_no_reason():
     assert headline.reason(row, None) == ""
     assert headline.reason(row | {"on_time": 0.9}, None) == "gets events late"
     assert headline.reason(row | {"on_time": math.nan}, None) == ""
+
+
+def aim(verdict=None):
+    """Who misses a target by 8.5 points, and what helps, or that nothing does."""
+    standing = Standing(
+        source="predicted",
+        on_time=0.9,
+        satisfied=0.5,
+        worst="billing",
+        margin=-0.085,
+        error=0.0033,
+        meets=False,
+        tells="misses",
+    )
+    changes = ("rate 'sale' 5/s",)
+    least = Remedy(changes=changes, on_time=0.955, gain=0.046, error=0.004, verdict=verdict or "")
+    return Aim(standing=standing, least=least if verdict else None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("meets", "The least change that meets them all: rate"),
+        ("undecided", "The least change that meets them all, within its error: rate"),
+        ("misses", "The least change that comes nearest to meeting them all: rate"),
+        (None, "No single change that was tried meets all targets."),
+    ],
+)
+def test_targets_are_said_with_the_least_change_that_meets_them(verdict, said):
+    found = headline.sentences({"predicted": shares(0.9)}, Reasons(), aim=aim(verdict))
+    (text,) = [each.text for each in found if each.question == "Targets"]
+    assert "50.0 % of the subscribers with a target reach it (predicted)" in text
+    assert "the worst, billing, lies 8.5 (± 0.33) percentage points below its own." in text
+    assert said in text
+    assert ("as often, at random times" in text) == (verdict is not None)
+
+
+def test_a_change_that_was_named_is_not_told_again():
+    found = aim("meets")
+    said = headline.sentences({"predicted": shares(0.9)}, Reasons(), [found.least], found)
+    (text,) = [each.text for each in said if each.question == "Targets"]
+    assert text.endswith("The least change that meets them all: the same.")

@@ -20,6 +20,8 @@ VIEWS = [
     for scheme in ("light", "dark")
     for name in [f"{width}-{scheme}"]
 ]
+MAP = "#topology svg[role=group]"
+RING = 4  # pixels: how wide it is drawn around large brokers
 NASTY = '=HYPERLINK("http://x.example");@SUM(1) "quoted", <b>&'
 LONG_NUMBER = re.compile(r"\d\.\d{6,}|\d{12,}")
 
@@ -88,6 +90,37 @@ def test_the_map_fits_whatever_the_topology(opened, view, shape):
     if len(names) < brokers:
         assert written.startswith(f"{brokers - len(names)} of {brokers} names do not fit")
     assert page.evaluate("document.documentElement.scrollWidth") == view["viewport"]["width"]
+
+
+def test_rings_of_few_large_brokers_are_not_cut(opened, view):
+    page = opened(report_of("ring", 6, 12), **view)
+    left, top, right, bottom = boxes(page, MAP)[0]
+    rings = boxes(page, "#topology .ring")
+    assert len(rings) == 6
+    assert min(each[0] for each in rings) >= left + RING / 2
+    assert min(each[1] for each in rings) >= top + RING / 2
+    assert max(each[2] for each in rings) <= right - RING / 2
+    assert max(each[3] for each in rings) <= bottom - RING / 2
+
+
+@pytest.mark.parametrize("view", VIEWS[:1])  # on a phone the margin is narrower than names
+def test_names_of_a_large_star_do_not_lie_on_its_links(opened, view):
+    page = opened(report_of("star", 40, 40), **view)
+    left, top, *_ = boxes(page, MAP)[0]
+    names = boxes(page, "#topology .name")
+    ends = page.locator("#topology line.edge").evaluate_all(
+        'all => all.map((one) => ["x1", "y1", "x2", "y2"].map((at) => +one.getAttribute(at)))'
+    )
+    assert len(ends) == 39
+    over = {
+        number
+        for number, (low_x, low_y, high_x, high_y) in enumerate(names)
+        for x1, y1, x2, y2 in ends
+        for part in range(301)
+        if low_x + 2 < left + x1 + part / 300 * (x2 - x1) < high_x - 2
+        and low_y + 2 < top + y1 + part / 300 * (y2 - y1) < high_y - 2
+    }
+    assert len(over) <= 1  # that of the hub
 
 
 def test_a_map_of_fifteen_sites_names_all_of_them(opened, view):

@@ -6,6 +6,7 @@ What prints is imported when there is something to print, for help needs none of
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import threading
@@ -27,11 +28,13 @@ _CONTROL = re.compile(
 )
 _CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
-_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about )?(\d[\d,]*)")
+_WIDE = 120  # characters, of lines that nobody looks at in a terminal
+_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about |at least )?(\d[\d,]*)")
+_OPEN_END = "at least "  # before a count: more may follow, so the time left is no less
 
 
 def out() -> Console:
-    """The console for results; in a pipe it is wide, so that no table is cut."""
+    """The console for results; in a pipe it is wide, unless COLUMNS says how wide."""
     from rich.console import Console
 
     class Results(Console):
@@ -40,8 +43,14 @@ def out() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    width = None if sys.stdout.isatty() else 120
+    width = None if sys.stdout.isatty() else _asked_width() or _WIDE
     return Results(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
+
+
+def _asked_width() -> int | None:
+    """How wide the caller wants lines, in characters; None where that is not said."""
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) > 0 else None
 
 
 def err() -> Console:
@@ -189,9 +198,11 @@ class _Task:
 
     def __str__(self) -> str:
         step = f": {self.step}" if self.step else ""
-        left_s = self.left_s
+        left_s, count = self.left_s, _COUNT.search(self.step)
         known = left_s is not None and left_s >= 1.0
-        left = f", about {_roughly(left_s or 0.0)} for the rest of these" if known else ""
+        least = count is not None and _OPEN_END in count[0]
+        about = f"{'at least' if least else 'about'} {_roughly(left_s or 0.0)}"
+        left = f", {about} for the rest of these" if known else ""
         text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
         return _tamed(text)
 

@@ -44,6 +44,7 @@ def explain(
     from tidings.planning.budget import explain as explain_system
     from tidings.planning.changes import quoted
     from tidings.reporting.budgets import cause_table, remedy_table, worst_table
+    from tidings.reporting.headline import targets
 
     with console.progress("explaining") as step:
         budget = explain_system(loaded_system, remedies=remedies, target=target, progress=step)
@@ -51,6 +52,8 @@ def explain(
         console.show_json(budget.to_document())
         return
     document = budget.to_document(limit)
+    if budget.aim is not None:
+        console.show(f"Targets: {targets(budget.aim)}")
     if budget.remedies:
         console.show(remedy_table(document, limit))
     console.show(cause_table(document, limit), worst_table(document))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,12 @@ def present(
     output: Path | None,
     limit: int,
     intervals: pd.DataFrame | None = None,
+    answers: Mapping[str, str] | None = None,
 ) -> None:
-    """Save an outcome where asked, and show it to a person, or with intervals to a program."""
+    """Save an outcome where asked, and show it to a person, or with intervals to a program.
+
+    ``answers``, by question, stand below the headline; empty ones are left out.
+    """
     from rich.text import Text
 
     from tidings.model.outcome_files import outcome_document, save_outcome
@@ -43,8 +48,9 @@ def present(
             document["intervals"] = intervals.to_dict("records")
         console.show_json(document)
     else:
+        said = [f"{question}: {text}" for question, text in (answers or {}).items() if text]
         console.show(
-            terminal.outcome_table(outcome, limit=limit),
+            terminal.outcome_table(outcome, limit=limit, below=said),
             terminal.broker_table(outcome, limit=limit),
         )
         if len(outcome.links):

@@ -81,6 +81,7 @@ def predict(
     tidings predict fitted.yaml --interval 0.9
     """
     from tidings.model import reading
+    from tidings.model.causes import total_costs
     from tidings.model.skewness import skewed
 
     if model not in QUEUE_MODELS:
@@ -90,10 +91,10 @@ def predict(
     believed_system = skewed(reading.load(system), contents_skew)
     check_output(output)
     # Slow to import: a mistake in the file is reported before.
-    from tidings.planning.budget import best_change
+    from tidings.planning.budget import Advice, advise, missed
     from tidings.prediction.predict import PredictOptions
     from tidings.prediction.predict import predict as predict_outcome
-    from tidings.reporting.headline import NEGLIGIBLE, do
+    from tidings.reporting.headline import NEGLIGIBLE, do, targets, why
     from tidings.reporting.terminal import interval_table
     from tidings.validation.intervals import intervals
 
@@ -107,16 +108,20 @@ def predict(
         pairs=pairs,
         error_bars=True if error_bars is None and interval is not None else error_bars,
     )
-    remedy = None
+    advice = Advice()
     with console.progress("predicting") as step:
         outcome = predict_outcome(believed_system, asked, progress=step)
-        if not json and 1.0 - outcome.on_time > NEGLIGIBLE:
-            remedy = best_change(believed_system, outcome, step)
+        late = 1.0 - outcome.on_time > NEGLIGIBLE
+        if not json and (late or missed(believed_system, outcome)):
+            advice = advise(believed_system, outcome, step)
     shares = None
     if interval is not None:
         shares = intervals(outcome, level=interval, model_error=model_error)
-    present(outcome, json=json, output=output, limit=limit, intervals=shares)
-    if remedy is not None:
-        console.show(f"Do: {do([remedy])}")
+    answers = {
+        "Why": why(total_costs(outcome)),
+        "Do": "" if advice.best is None else do([advice.best]),
+        "Targets": targets(advice.aim, advice.best),
+    }
+    present(outcome, json=json, output=output, limit=limit, intervals=shares, answers=answers)
     if shares is not None and interval is not None and not json:
         console.show(interval_table(shares, interval, limit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model import json_text
+from tidings.model.causes import Cause, total_costs
 from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
@@ -32,9 +33,18 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
         "source": outcome.source,
         "on_time": plain(outcome.on_time),
         "delivered": plain(outcome.delivered),
+        "why": plain(costs_document(total_costs(outcome))),
         **_story(outcome),
         **{name: _records(getattr(outcome, name)) for name in TABLES},
     }
+
+
+def costs_document(costs: Sequence[tuple[Cause, float]]) -> list[dict[str, Any]]:
+    """Causes and what each costs in on-time share, as plain values."""
+    return [
+        {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
+        for cause, cost in costs
+    ]
 
 
 def _story(outcome: Outcome) -> dict[str, Any]:

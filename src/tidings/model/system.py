@@ -421,6 +421,12 @@ class System:
         counts = column(self.subscribers, "count")
         return int(np.array(counts.values, dtype=np.int64)[counts.codes].sum())
 
+    def _repr_html_(self) -> str:
+        """Show a notebook what there is, and how much is published."""
+        from tidings.model.system_summary import summary_html
+
+        return summary_html(self)
+
     def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
         """How long an event is of use: its own word, else the publisher's, else the system's."""
         return own or publisher.lifetime or self.lifetime

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tidings.errors import TidingsError, UnsupportedError
+from tidings.model.arrays import Floats
 from tidings.model.causes import LEAST, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome, by_share
+from tidings.model.outcome_files import costs_document
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
-from tidings.planning.changes import changed
-from tidings.planning.evidence import foretell
+from tidings.planning.changes import as_advice, changed
+from tidings.planning.evidence import MEETS, Standing, Target, errors, foretell, standing, verdict
 from tidings.planning.remedies import Changes, promising
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.predict import predict
@@ -42,18 +44,46 @@ _MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvin
 class Remedy:
     """A single change, and the on-time share of all events after it.
 
-    ``error`` is half the 95 % interval of the gain; None where only theory was asked.
+    ``error`` is half the 95 % interval of the gain; None where only theory was asked. ``margin`` is
+    by how much who is worst off then gets more than its target and its error, as theory says.
     """
 
     changes: Changes
     on_time: float
     gain: float
     error: float | None = None
+    margin: float = math.nan
+    verdict: str = ""  # on the targets in the system, where this was asked
 
     @property
     def change(self) -> str:
-        """What is changed, in words."""
+        """What is changed, as ``whatif`` takes it."""
         return "; ".join(self.changes)
+
+    @property
+    def words(self) -> str:
+        """What is changed, as advice."""
+        return as_advice(self.change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """How a system stands to its own targets, and the smallest single change that meets them.
+
+    ``least`` is None where no change that was tried meets them; its ``verdict`` says how sure it
+    is.
+    """
+
+    standing: Standing
+    least: Remedy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to do: the single change that gives most, and what it takes to meet the targets."""
+
+    best: Remedy | None = None
+    aim: Aim | None = None  # None where nobody has a target, or all surely get theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -68,6 +98,7 @@ class Budget(Shown):
     remedies: tuple[Remedy, ...]  # best first, proven ones before others
     untried: dict[str, str]  # changes that are not predicted, and why
     target: float | None = None
+    aim: Aim | None = None  # the targets in the system, where they are not surely met
 
     @property
     def bottleneck(self) -> dict[str, Any]:
@@ -90,27 +121,30 @@ class Budget(Shown):
         rows = by_share(self.outcome.subscribers)[own]
         of = causes_of(self.outcome)
         subscribers = [
-            {**row, "causes": [_cause(*each) for each in of.get(row["subscriber"], ())]}
+            {**row, "causes": costs_document(of.get(row["subscriber"], ()))}
             for row in (rows if worst is None else rows.head(worst)).to_dict("records")
         ]
         document = {
             "on_time": self.outcome.on_time,
             "target": self.target,
-            "causes": [_cause(*each) for each in self.totals],
+            "causes": costs_document(self.totals),
             "bottleneck": self.bottleneck,
-            "remedies": [
-                {"change": each.change, "on_time": each.on_time, "gain": each.gain,
-                 "error": each.error}
-                for each in self.remedies
-            ],
+            "remedies": [_remedy(each) for each in self.remedies],
+            "aim": None if self.aim is None else _aim(self.aim),
             "untried": self.untried,
             "subscribers": subscribers,
-        }  # fmt: skip
+        }
         return dict(plain(document))
 
 
-def _cause(cause: Cause, cost: float) -> dict[str, Any]:
-    return {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    names = ("change", "on_time", "gain", "error")
+    return {name: getattr(remedy, name) for name in names}
+
+
+def _aim(aim: Aim) -> dict[str, Any]:
+    least = aim.least and {**_remedy(aim.least), "verdict": aim.least.verdict}
+    return {**aim.standing.to_document(), "least": least}
 
 
 def explain(
@@ -123,8 +157,9 @@ def explain(
 ) -> Budget:
     """Work out what each cause costs in on-time share, and which single changes help most.
 
-    With a ``target`` for the on-time share, changes are as small as meets it. ``of`` names the
-    subscribers whose events count; by default those of all do.
+    With a ``target`` for the on-time share, changes are as small as meets it; without, the smallest
+    that meets the targets in the system is looked for too. ``of`` names the subscribers whose
+    events count; by default those of all do.
     """
     progress("as it is")
     outcome = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)
@@ -132,22 +167,38 @@ def explain(
     totals = total_costs(outcome)
     tried: tuple[Remedy, ...] = ()
     untried: dict[str, str] = {}
+    search = _Search(system=system, outcome=outcome, target=target, progress=progress, of=of)
     if remedies and totals:
-        search = _Search(system=system, outcome=outcome, target=target, progress=progress, of=of)
         tried, untried = search.tried(list(promising(system, outcome, totals)))
-        tried = search.proven(tried)
-    return Budget(outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target)
+    aim = search.aim(tried) if remedies and target is None and of is None else None
+    tried = search.proven(tried) if tried else ()
+    return Budget(
+        outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target, aim=aim
+    )
 
 
-def best_change(
-    system: System, outcome: Outcome, progress: Progress = lambda _: None
-) -> Remedy | None:
-    """Find the single change that helps most against the dearest causes of a prediction."""
+def missed(system: System, outcome: Outcome) -> Standing | None:
+    """Say how a system stands to its own targets; None where it has none or surely meets them."""
+    target = Target()
+    if np.isnan(target.shares(system)).all():
+        return None
+    stands = standing(system, target, outcome)
+    return None if stands.tells == MEETS else stands
+
+
+def advise(system: System, outcome: Outcome, progress: Progress = lambda _: None) -> Advice:
+    """Find the single change that helps most against the dearest causes of a prediction.
+
+    Where the system has targets that are not surely met, also the smallest change that meets them.
+    """
     totals = total_costs(outcome)[:FEW_CAUSES]
     search = _Search(system=system, outcome=outcome, target=None, progress=progress)
     tried, _ = search.tried(list(promising(system, outcome, totals)))
     best = [each for each in tried if each.gain > LEAST][:1]
-    return search.proven(tuple(best))[0] if best else None
+    return Advice(
+        best=search.proven(tuple(best))[0] if best else None,
+        aim=search.aim(tried),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,21 +210,56 @@ class _Search:
     target: float | None
     progress: Progress
     of: Collection[str] | None = None
+    _proofs: dict[Changes, Remedy] = field(default_factory=dict)
+
+    @cached_property
+    def _shares_before(self) -> Floats:
+        return self._shares(self.system)
 
     @cached_property
     def _before(self) -> float:
-        return self._on_time(self.system)
+        return self._on_time(self._shares_before)
 
-    def _on_time(self, system: System) -> float:
-        """Compute the on-time share of all events by theory; changes leave alone who wants what."""
+    @cached_property
+    def _by_theory(self) -> bool:
+        """Whether theory handles the system, so that a change is tried in a moment."""
+        try:
+            network_of(self.system)
+        except UnsupportedError:
+            return False
+        return True
+
+    @cached_property
+    def _wanted(self) -> Floats:
+        """What each subscriber should get and its error; NaN for those of whom nothing is asked."""
+        wanted = Target().shares(self.system)[self.outcome.subscribers.index]
+        error = errors(self.outcome)
+        return np.asarray(wanted + np.where(np.isfinite(error), error, 0.0), dtype=np.float64)
+
+    def _shares(self, system: System) -> Floats:
+        """Compute everybody's on-time share by theory; changes leave alone who wants what."""
         try:
             shares = on_time_and_mean(network_of(system))[0]
         except UnsupportedError:
-            return _only(foretell(system), self.of).on_time
+            shares = foretell(system).subscribers["on_time"].to_numpy()
+        return np.asarray(shares[self.outcome.subscribers.index], dtype=np.float64)
+
+    def _on_time(self, shares: Floats) -> float:
+        """Compute the on-time share of all events from everybody's."""
         rows = self.outcome.subscribers
-        own, wanted = shares[rows.index], (rows["wanted_per_s"] * rows["count"]).to_numpy()
-        known = ~np.isnan(own)
-        return float(own[known] @ wanted[known] / wanted[known].sum())
+        wanted = (rows["wanted_per_s"] * rows["count"]).to_numpy()
+        known = ~np.isnan(shares)
+        return float(shares[known] @ wanted[known] / wanted[known].sum())
+
+    def _margin(self, shares: Floats) -> float:
+        """Compute by how much the worst off exceeds its target and error; NaN where none has one.
+
+        What theory says that a change gives is added to what is known of now.
+        """
+        now = self.outcome.subscribers["on_time"].to_numpy()
+        margins = np.clip(now + shares - self._shares_before, 0.0, 1.0) - self._wanted
+        known = margins[~np.isnan(margins)]
+        return float(known.min()) if known.size else math.nan
 
     def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
         """Changes by what they give according to theory, best first, and those not predicted."""
@@ -181,31 +267,44 @@ class _Search:
         for number, each in enumerate(dict.fromkeys(changes), start=1):
             self.progress(f"{'; '.join(each)}, {number} of {len(changes)} changes")
             try:
-                remedies.append(self._sized(self._after(each)))
+                remedy = self._after(each)
+                remedies.append(
+                    remedy if self.target is None else self._sized(remedy, self._reaches)
+                )
             except TidingsError as error:
                 untried["; ".join(each)] = str(error)
         return tuple(sorted(remedies, key=self._rank)), untried
+
+    def _reaches(self, remedy: Remedy) -> bool:
+        """Whether the share of all events that is asked for is reached."""
+        return self.target is not None and remedy.on_time >= self.target
 
     def _rank(self, remedy: Remedy) -> tuple[bool, float, float]:
         """Those that meet the target first, the smallest change of them; then by what they give.
 
         Of changes that give as much, the one against the dearest cause stays first.
         """
-        meets = self.target is not None and remedy.on_time >= self.target
+        meets = self._reaches(remedy)
         return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, ALIKE)
 
     def _after(self, changes: Changes) -> Remedy:
-        after = self._on_time(changed(self.system, changes))
-        return Remedy(changes=changes, on_time=after, gain=after - self._before)
+        shares = self._shares(changed(self.system, changes))
+        after = self._on_time(shares)
+        return Remedy(
+            changes=changes,
+            on_time=after,
+            gain=after - self._before,
+            margin=self._margin(shares),
+        )
 
-    def _sized(self, remedy: Remedy) -> Remedy:
+    def _sized(self, remedy: Remedy, meets: Callable[[Remedy], bool]) -> Remedy:
         """The same change, as small as meets the target; as it is where none does or none is."""
         factor = _FACTOR.search(remedy.changes[0])
-        if self.target is None or factor is None:
+        if factor is None:
             return remedy
         log = math.log(float(factor[1]))
         high, best = 1.0, remedy
-        while best.on_time < self.target:
+        while not meets(best):
             if high >= _MOST_TIMES:
                 return remedy
             high *= 2.0
@@ -214,10 +313,52 @@ class _Search:
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             one = self._after(_scaled(remedy.changes, math.exp(middle * log)))
-            low, high, best = (
-                (low, middle, one) if one.on_time >= self.target else (middle, high, best)
-            )
+            low, high, best = (low, middle, one) if meets(one) else (middle, high, best)
         return best
+
+    def _smallest(self, tried: list[Remedy], meets: Callable[[Remedy], bool]) -> Iterator[Remedy]:
+        """Give changes as small as meets the target, each smaller than those before.
+
+        One that is not enough where it is as large as the smallest so far is left at that.
+        """
+        limit = math.inf
+        for each in tried:
+            one = each
+            if math.isfinite(limit) and _FACTOR.search(each.changes[0]):
+                one = self._after(_resized(each.changes, limit))
+            if math.isfinite(limit) and not meets(one):
+                continue
+            sized = self._sized(one, meets)
+            if meets(sized) and _size(sized.changes) < limit:
+                limit = _size(sized.changes)
+                yield sized
+
+    def aim(self, tried: tuple[Remedy, ...]) -> Aim | None:
+        """Find the smallest change that meets the targets in the system; None where none is missed.
+
+        Where theory does not handle the system, changes are not made smaller than they were tried.
+        """
+        stands = missed(self.system, self.outcome)
+        if stands is None:
+            return None
+
+        def meets(remedy: Remedy) -> bool:
+            return remedy.margin >= 0.0
+
+        self.progress("the smallest change that meets the targets")
+        helping = [each for each in tried if each.gain > 0.0]
+        enough: Iterable[Remedy] = filter(meets, helping)
+        if self._by_theory:
+            enough = self._smallest(helping, meets)
+        enough = sorted(enough, key=lambda each: _size(each.changes))
+        least = None
+        for each in enough[:MOST_PROVEN]:
+            proof = self._proof(each)
+            least = least or proof
+            if proof.verdict == MEETS:
+                least = proof
+                break
+        return Aim(standing=stands, least=least)
 
     def proven(self, tried: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
         """The same with the best of them predicted as precisely as the system as it is.
@@ -239,6 +380,12 @@ class _Search:
         return (*sorted(proven, key=self._rank), *rest)
 
     def _proof(self, remedy: Remedy) -> Remedy:
+        """The same change, predicted as precisely as the system as it is; each once."""
+        if remedy.changes not in self._proofs:
+            self._proofs[remedy.changes] = self._proved(remedy)
+        return self._proofs[remedy.changes]
+
+    def _proved(self, remedy: Remedy) -> Remedy:
         self.progress(f"proving {remedy.change}")
         after = predict(
             changed(self.system, remedy.changes),
@@ -247,12 +394,14 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
+        told = "" if np.isnan(self._wanted).all() else verdict(self.system, Target(), after)
         after = _only(after, self.of)
-        return Remedy(
-            changes=remedy.changes,
+        return replace(
+            remedy,
             on_time=after.on_time,
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
+            verdict=told,
         )
 
 
@@ -267,6 +416,13 @@ def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
 def _scaled(changes: Changes, factor: float) -> Changes:
     """The changes with another factor, in two digits."""
     return tuple(_FACTOR.sub(f" x{factor:.2g}", each) for each in changes)
+
+
+def _resized(changes: Changes, size: float) -> Changes:
+    """The changes with the factor that makes them so large."""
+    factor = _FACTOR.search(changes[0])
+    assert factor is not None
+    return _scaled(changes, math.exp(math.copysign(size, math.log(float(factor[1])))))
 
 
 def _size(changes: Changes) -> float:

@@ -46,6 +46,16 @@ from tidings.planning.selections import check_target, edited, means
 
 PUTS = {"broker": Broker, "link": Link, "publisher": Publisher, "subscriber": Subscriber}
 _ALL = ("brokers", "links", "publishers", "subscribers")
+_RATE = re.compile(r"(?:^|; )rate [^;]* [0-9.e+]+/s(?=;|$)")  # of its own: bursts are to go
+
+
+def as_advice(change: str) -> str:
+    """Say a change so that a rate of its own does not read as fewer events.
+
+    >>> as_advice("rate 'sale' 13.5714/s")
+    "rate 'sale' 13.5714/s (as often, at random times)"
+    """
+    return _RATE.sub(lambda found: f"{found[0]} (as often, at random times)", change)
 
 
 def check_whole(system: System, name: str) -> System:

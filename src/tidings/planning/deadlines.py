@@ -86,6 +86,10 @@ def column(level: float) -> str:
     return f"p{100 * level:g}_s"
 
 
+def _is_share(level: object) -> bool:
+    return isinstance(level, int | float) and 0.0 < level < 1.0
+
+
 def shortest_lifetimes(
     system: System,
     levels: Sequence[float] = LEVELS,
@@ -100,7 +104,7 @@ def shortest_lifetimes(
     ``CLOSE`` does not. Promises that are not sure to be kept are made longer, by ever longer steps;
     with ``play`` those that the prediction leaves open are played through.
     """
-    if any(not 0.0 < level < 1.0 for level in levels):
+    if not levels or any(not _is_share(level) for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
     endless = changed(system, ["lifetime all none"])
     progress("without lifetimes")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, Unpack
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
@@ -43,15 +43,27 @@ class PlanOptions:
     seed: int = 1
 
 
+class PlanChanges(TypedDict, total=False):
+    """The options of a plan by name; tests hold them to :class:`PlanOptions`."""
+
+    target: float | None
+    of: float
+    slo: str | os.PathLike[str] | None
+    simulate: bool
+    seconds: float
+    seed: int
+
+
 def whatif(
     system: System,
-    *changes: str,
+    *changes: str | Iterable[str],
     options: PredictOptions | None = None,
     progress: Progress | None = None,
 ) -> Difference:
-    """Predict on-time shares before and after changes that are made together."""
+    """Predict on-time shares before and after changes, one by one or in a list, made together."""
     asked = options or PredictOptions(delays=False, error_bars=False)
-    scenario = Scenario(name=", ".join(changes), changes=changes)
+    made = tuple(one for each in changes for one in ((each,) if isinstance(each, str) else each))
+    scenario = Scenario(name=", ".join(made), changes=made)
     return difference(system, scenario, lambda each: predict(each, asked, progress=progress))
 
 
@@ -60,7 +72,7 @@ def gate(
     options: PlanOptions | None = None,
     *,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Gate:
     """Hold a system against its targets; where they are not met, say who misses, why, what helps.
 
@@ -75,7 +87,7 @@ def plan_targets(
     options: PlanOptions | None = None,
     *,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Evidence:
     """Find whether everybody gets their target, as the system is."""
     asked = _Asked(system, options, progress, changes)
@@ -89,7 +101,7 @@ def plan_admission(
     *,
     count: int = 1,
     at: Sequence[str] = (),
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Admission:
     """Find where so many newcomers like a subscriber can be admitted."""
     asked = _Asked(system, options, lambda _: None, changes)
@@ -108,7 +120,7 @@ def plan_mix(
     *,
     costs: Mapping[str, float] | None = None,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Mix:
     """Find how fast each broker must be so that targets are met and added speed costs least."""
     asked = _Asked(system, options, progress, changes)
@@ -122,7 +134,7 @@ def plan_capacity(
     broker: str = ALL,
     copies: str | None = None,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Capacity:
     """Find the least speed of a broker, or number of ``copies`` of one, that meets the target."""
     asked = _Asked(system, options, progress, changes)
@@ -137,7 +149,7 @@ def plan_consumers(
     *,
     group: str | None = None,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> ConsumersPlan:
     """Find the least members of a consumer group that meet the target, with settings that hold."""
     asked = _Asked(system, options, progress, changes)
@@ -149,7 +161,7 @@ def plan_scheme(
     options: PlanOptions | None = None,
     *,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> SchemeAdvice:
     """Find the cheapest recovery scheme that meets the target; ``seconds`` are for each."""
     asked = _Asked(system, options or PlanOptions(seconds=SCHEME_SECONDS), progress, changes)
@@ -164,7 +176,7 @@ def plan_homes(
     who: str = ALL,
     most: int | None = None,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> HomesAdvice:
     """Find home brokers with which most subscribers get their targets, ``most`` at each."""
     asked = _Asked(system, options, progress, changes)
@@ -174,16 +186,19 @@ def plan_homes(
 
 def plan_deadline(
     system: System,
-    at: Sequence[float] = LEVELS,
+    at: float | Sequence[float] = LEVELS,
     options: PlanOptions | None = None,
     *,
     progress: Progress = lambda _: None,
-    **changes: Any,
+    **changes: Unpack[PlanChanges],
 ) -> Deadlines:
-    """Find the shortest lifetimes in seconds with which given shares are on time."""
+    """Find the shortest lifetimes in seconds with which a share, or each of several, is on time."""
+    if isinstance(at, PlanOptions):
+        raise InvalidInputError("plan_deadline: the shares come first; give options=PlanOptions(…)")
+    levels = (at,) if isinstance(at, int | float) else tuple(at)
     asked = dataclasses.replace(options or PlanOptions(), **changes)
     play = playing(asked.simulate, asked.seed, asked.seconds, progress)
-    return shortest_lifetimes(system, tuple(at), play=play, progress=progress)
+    return shortest_lifetimes(system, levels, play=play, progress=progress)
 
 
 class _Asked:
@@ -194,7 +209,7 @@ class _Asked:
         system: System,
         options: PlanOptions | None,
         progress: Progress,
-        changes: dict[str, Any],
+        changes: PlanChanges,
     ) -> None:
         chosen = dataclasses.replace(options or PlanOptions(), **changes)
         slo = chosen.slo

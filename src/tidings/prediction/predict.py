@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -75,12 +75,27 @@ class PredictOptions:
         return self.by == "theory" or (self.by is None and not self.is_measured)
 
 
+class PredictChanges(TypedDict, total=False):
+    """The options of a prediction by name; tests hold them to :class:`PredictOptions`."""
+
+    within: float | str
+    by: str | None
+    seconds: float
+    seed: int
+    model: str
+    faults: str
+    pairs: bool
+    delays: bool | None
+    error_bars: bool | None
+    causes: bool | None
+
+
 def predict(
     system: System,
     options: PredictOptions | None = None,
     *,
     progress: Progress | None = None,
-    **changes: Any,
+    **changes: Unpack[PredictChanges],
 ) -> Outcome:
     """Predict which share of its events each subscriber gets in time, and why not the rest.
 

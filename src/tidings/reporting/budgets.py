@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidings.planning.changes import as_advice
 from tidings.reporting import wording
 from tidings.reporting.terminal import (
     FittingTable,
@@ -9,6 +10,7 @@ from tidings.reporting.terminal import (
     cells,
     fitting,
     gains,
+    name_column,
     names,
     number,
     points,
@@ -46,17 +48,20 @@ def worst_table(document: Row) -> FittingTable:
 
 def remedy_table(document: Row, limit: int) -> FittingTable:
     """Single changes, those that help most first."""
-    target = document["target"]
+    target, rows = document["target"], document["remedies"]
+    theory_alone = any(row["error"] is None for row in rows[:limit])
     aim = "" if target is None else f", as small as reaches {wording.percent(target)}"
     return fitting(
         f"Do: single changes that help most{aim}",
-        document["remedies"],
-        names("change", widest=200),
+        rows,
+        lambda shown: name_column(
+            [as_advice(row["change"]) for row in shown], "change", widest=200
+        ),
         shares("on time", "on_time"),
         gains("gain", "gain"),
         cells("error", error_text, spare=1),
         limit=limit,
-        caption="without an error: by theory alone, not proven",
+        caption="without an error: by theory alone, not proven" if theory_alone else "",
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from tidings.planning.changes import as_advice
 from tidings.reporting import wording
 from tidings.reporting.budgets import error_text
 from tidings.reporting.terminal import (
@@ -64,7 +65,7 @@ def sentences(document: Row) -> Iterator[str]:
     if remedy is not None:
         error = "" if remedy["error"] is None else f" ± {100 * remedy['error']:.2g}"
         yield (
-            f"Do: {remedy['change']}: they get {_share(remedy, 'on_time')} on time "
+            f"Do: {as_advice(remedy['change'])}: they get {_share(remedy, 'on_time')} on time "
             f"({100 * remedy['gain']:+.3g}{error} percentage points); {_AFTER[remedy['verdict']]}."
         )
 

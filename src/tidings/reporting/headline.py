@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,13 +16,13 @@ from tidings.reporting.wording import percent, plural, rate, seconds, short, who
 from tidings.validation.comparison import Comparison, compare
 
 if TYPE_CHECKING:
-    from tidings.planning.budget import Remedy
+    from tidings.planning.budget import Aim, Remedy
+    from tidings.planning.evidence import Standing
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 MOST_BELOW = 0.05  # a threshold is worth naming when this share of the subscribers is below it
 LINK_CAUSES = ("link", "unexplained")  # causes that the known losses of the links may account for
 NEGLIGIBLE = 0.005  # who misses less than this needs no reason
-_EVENLY = re.compile(r"^rate .* [0-9.e+]+/s$")  # a rate of its own: bursts are to go
 _NOUNS = {"predicted": "prediction", "simulated": "simulation", "measured": "measurement"}
 
 
@@ -61,7 +60,10 @@ def lead(outcome: Outcome) -> str:
 
 
 def sentences(
-    outcomes: Mapping[str, Outcome], reasons: Reasons, remedies: Sequence[Remedy] = ()
+    outcomes: Mapping[str, Outcome],
+    reasons: Reasons,
+    remedies: Sequence[Remedy] = (),
+    aim: Aim | None = None,
 ) -> list[Sentence]:
     """Say who gets late events, why, what to do, and how sure all this is."""
     outcome = outcomes[main_source(outcomes)]
@@ -71,10 +73,11 @@ def sentences(
     answers = [Sentence(question="Who", text=_who(known, reasons))]
     _, lost = _late_and_lost(outcome)
     texts = {
-        "Why": _why(reasons.totals),
+        "Why": why(reasons.totals),
         "Why late": "" if reasons.totals else _why_late(outcome, reasons),
         "Why lost": _why_lost(outcome, reasons) if lost > 0 and not reasons.totals else "",
         "Do": do(remedies),
+        "Targets": targets(aim, next(iter(remedies), None)),
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
     return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
@@ -136,7 +139,7 @@ def percent_limit(limit: float) -> str:
     return f"{100 * limit:.3g} %"
 
 
-def _why(totals: Sequence[Costs]) -> str:
+def why(totals: Sequence[Costs]) -> str:
     """What the dearest causes cost all events."""
     if not totals:
         return ""
@@ -152,15 +155,47 @@ def _why(totals: Sequence[Costs]) -> str:
 def do(remedies: Sequence[Remedy]) -> str:
     """Say which single changes help most, with what they give in percentage points."""
     best = [each for each in remedies if each.gain > 0.0][:2]
-    texts = []
-    for each in best:
-        error = "" if each.error is None else f" ± {100 * each.error:.2g}"
-        gain = f"{100 * each.gain:+.3g}{error} percentage points"
-        change = each.change + (
-            " (as often, at random times)" if _EVENLY.search(each.change) else ""
-        )
-        texts.append(f"{change} gives {percent(each.on_time)} on time ({gain})")
-    return "; ".join(texts) + "." if texts else ""
+    return "; ".join(map(_gives, best)) + "." if best else ""
+
+
+def _gives(remedy: Remedy) -> str:
+    error = "" if remedy.error is None else f" ± {100 * remedy.error:.2g}"
+    gain = f"{100 * remedy.gain:+.3g}{error} percentage points"
+    return f"{remedy.words} gives {percent(remedy.on_time)} on time ({gain})"
+
+
+def targets(aim: Aim | None, best: Remedy | None = None) -> str:
+    """Say how far a system is from its own targets, and the least single change that meets them.
+
+    ``best`` is the change that was named before; it is not told again.
+    """
+    if aim is None:
+        return ""
+    return f"{_standing(aim.standing)} {_least(aim.least, best)}"
+
+
+def _standing(stands: Standing) -> str:
+    text = (
+        f"{percent(stands.satisfied)} of the subscribers with a target reach it ({stands.source})"
+    )
+    if not stands.worst:
+        return f"{text}."
+    error = "" if math.isnan(stands.error) else f" (± {100 * stands.error:.2g})"
+    where = f"{100 * abs(stands.margin):.3g}{error} percentage points"
+    side = "above" if stands.margin >= 0 else "below"
+    return (
+        f"{text}; the {'closest' if stands.margin >= 0 else 'worst'}, {short(stands.worst)}, "
+        + (f"lies {where} {side} its own.")
+    )
+
+
+def _least(least: Remedy | None, best: Remedy | None) -> str:
+    if least is None:
+        return "No single change that was tried meets all targets."
+    sure = {"meets": "meets them all", "undecided": "meets them all, within its error"}
+    said = sure.get(least.verdict, "comes nearest to meeting them all")
+    same = best is not None and least.changes == best.changes
+    return f"The least change that {said}: {'the same' if same else _gives(least)}."
 
 
 def reason(

@@ -29,7 +29,7 @@ from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import asset, fill
 
 if TYPE_CHECKING:
-    from tidings.planning.budget import Budget
+    from tidings.planning.budget import Aim, Budget, Remedy
 
 # In the order in which they need each other.
 _SCRIPTS = (
@@ -81,9 +81,7 @@ def render_page(report: Report) -> str:
         outcomes=outcomes,
         main=main.source,
         lead=headline.lead(main),
-        sentences=headline.sentences(
-            outcomes, reasons, report.budget.remedies if report.budget is not None else ()
-        ),
+        sentences=headline.sentences(outcomes, reasons, *_advice(report.budget)),
         figures=[*headline.figures(outcomes), *report.figures],
         warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
         notes=[*report.notes, *problem, *data.omissions],
@@ -95,6 +93,11 @@ def render_page(report: Report) -> str:
         script=script,
         script_hash=script_hash(script),
     )
+
+
+def _advice(budget: Budget | None) -> tuple[tuple[Remedy, ...], Aim | None]:
+    """What to do, as far as it was looked for."""
+    return ((), None) if budget is None else (budget.remedies, budget.aim)
 
 
 def write_page(report: Report, path: str | Path) -> Path:

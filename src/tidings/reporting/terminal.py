@@ -44,11 +44,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittingTable:
-    """A table that leaves out what it can spare until it fits the width it is given."""
+    """A table that leaves out what it can spare until it fits the width it is given.
+
+    Sentences ``below`` its title are as wide as they may be.
+    """
 
     title: str
     columns: Sequence[Column]
     caption: str = ""
+    below: Sequence[str] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns, left_out = list(self.columns), list[str]()
@@ -60,6 +64,8 @@ class FittingTable:
                 break
             columns.remove(spare)
             left_out.append(spare.title)
+        if self.below:
+            yield from map(Text, (self.title, *self.below))
         yield self._draw(columns, left_out)
 
     @staticmethod
@@ -78,7 +84,7 @@ class FittingTable:
             more = f"{_LEFT_OUT} {', '.join(left_out)} (a wider terminal or --json shows all)"
             caption = f"{caption}; {more}" if caption else more
         drawn = Table(
-            title=Text(self.title),
+            title=None if self.below else Text(self.title),
             caption=Text(caption) if caption else None,
             box=box.SIMPLE_HEAD,
             title_justify="left",
@@ -171,9 +177,15 @@ def number(row: Row, key: str) -> float:
 
 
 def outcome_table(
-    outcome: Outcome, limit: int | None = None, worst_first: bool = True
+    outcome: Outcome,
+    limit: int | None = None,
+    worst_first: bool = True,
+    below: Sequence[str] = (),
 ) -> RenderableType:
-    """One outcome, a row per subscriber: what arrives in time, what does not, how long it takes."""
+    """One outcome, a row per subscriber: what arrives in time, what does not, how long it takes.
+
+    What is to be read first stands ``below`` the headline, above the rows.
+    """
     rows = outcome.subscribers
     if worst_first:
         rows = by_share(rows)
@@ -195,7 +207,8 @@ def outcome_table(
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
     title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive on time ({number})"
-    return FittingTable(title=title, columns=columns, caption=hidden(len(shown), len(rows)))
+    caption = hidden(len(shown), len(rows))
+    return FittingTable(title=title, columns=columns, caption=caption, below=below)
 
 
 def _answers(source: str, rows: pd.DataFrame) -> list[Column]:

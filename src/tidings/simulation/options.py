@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from tidings.errors import InvalidInputError
 
@@ -74,3 +74,18 @@ class SimulationOptions:
         if callable(self.precision):
             return self.precision(shares)
         return np.full(shares.shape, math.inf if self.precision is None else self.precision)
+
+
+class SimulationChanges(TypedDict, total=False):
+    """The options of a simulation by name; tests hold them to :class:`SimulationOptions`."""
+
+    seed: int
+    replications: int
+    duration_s: float | None
+    events: int | None
+    warmup_s: float | None
+    precision: float | Wanted | None
+    split: bool
+    seconds: float | None
+    max_replications: int
+    max_copies: int

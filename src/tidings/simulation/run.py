@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tidings.model.record_tables import names
 from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.options import SimulationOptions
+from tidings.simulation.options import SimulationChanges, SimulationOptions
 from tidings.simulation.results import outcome_of, provenance_of, remarks_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
@@ -154,7 +154,7 @@ def simulate(
     *,
     progress: Progress | None = None,
     elsewhere: Replicate | None = None,
-    **changes: Any,
+    **changes: Unpack[SimulationChanges],
 ) -> Outcome:
     """Which share of the events each subscriber wants reaches it in time, by simulation.
 

@@ -3,16 +3,18 @@
 const ROW = { most: 150, least: 17, all: 620 }; // heights in pixels: of a row of brokers, and together
 const LEAST_COLUMN = 26;
 const LEAST_GAP = 13; // between the middles of two brokers
+const LARGEST = 26; // radius of a broker, without its ring
+const EDGE = LARGEST + 10; // of the map, around the middles of brokers: rings are not cut
 
 // [{x, y}] in pixels for brokers with x and y from 0 to 1, and the height that takes.
 function placesOnMap(width, { brokers, rows, columns }) {
-  const margin = width > 560 ? Math.min(130, width * 0.18) : Math.max(16, width * 0.12);
+  const margin = width > 560 ? Math.min(130, width * 0.18) : Math.max(EDGE, width * 0.12);
   const room = width - 2 * margin;
   // A tree too deep for the width goes on below, there and back.
   const inBand = columns ? Math.max(2, Math.min(columns, Math.floor(room / LEAST_COLUMN) + 1)) : 1;
   const bands = columns ? Math.ceil(columns / inBand) : 1;
   const row = Math.max(ROW.least, Math.min(ROW.most, ROW.all / (rows * bands)));
-  const pad = 24;
+  const pad = EDGE;
   const tall = Math.max(rows * bands * row, ROW.most);
   const places = brokers.map(({ x, y }) => {
     if (bands === 1) return { x: margin + x * room, y: pad + y * tall };
@@ -57,13 +59,13 @@ function roomForBrokers(places) {
       nearest = Math.min(nearest, Math.hypot(one.x - places[j].x, one.y - places[j].y));
     }
   });
-  return Math.max(3.5, Math.min(26, nearest * (places.length > 30 ? 0.28 : 0.36)));
+  return Math.max(3.5, Math.min(LARGEST, nearest * (places.length > 30 ? 0.28 : 0.36)));
 }
 
 // Finds room for texts, one after the other, where nothing is yet.
 class Lettering {
-  constructor(width, height) {
-    Object.assign(this, { width, height, taken: [] });
+  constructor(width, height, lines = []) {
+    Object.assign(this, { width, height, lines, taken: [], crossed: 0 });
     this.pen = document.createElement("canvas").getContext("2d");
     this.family = getComputedStyle(document.body).fontFamily;
   }
@@ -87,13 +89,32 @@ class Lettering {
       [middle, y - radius - 3 - high, "middle", middle - wide / 2],
       ...(x < this.width / 2 ? [before, after] : [after, before]), // outward first
     ];
-    for (const [at, top, anchor, left] of spots) {
-      const box = [left, top, left + wide, top + high];
-      if (left < 0 || box[2] > this.width || top < 0 || box[3] > this.height) continue;
-      if (this.taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
-      this.take(...box);
-      return [at, top + 11, anchor];
-    }
-    return null;
+    const free = spots
+      .map(([at, top, anchor, left]) => ({ spot: [at, top + 11, anchor], box: [left, top, left + wide, top + high] }))
+      .filter(({ box }) => this.isFree(box));
+    if (!free.length) return null;
+    const clear = free.find(({ box }) => !this.lines.some((line) => crosses(line, box)));
+    this.crossed += clear ? 0 : 1;
+    const { spot, box } = clear || free[0];
+    this.take(...box);
+    return spot;
   }
+
+  isFree([left, top, right, bottom]) {
+    if (left < 0 || right > this.width || top < 0 || bottom > this.height) return false;
+    return !this.taken.some((other) => left < other[2] && other[0] < right && top < other[3] && other[1] < bottom);
+  }
+}
+
+// Whether a line lies over a box: what is left of it between the box's sides, pair by pair.
+function crosses([x1, y1, x2, y2], [left, top, right, bottom]) {
+  let [from, to] = [0, 1];
+  for (const [start, way, low, high] of [[x1, x2 - x1, left, right], [y1, y2 - y1, top, bottom]]) {
+    if (way === 0 && (start <= low || start >= high)) return false;
+    if (way === 0) continue;
+    const [one, other] = [(low - start) / way, (high - start) / way];
+    from = Math.max(from, Math.min(one, other));
+    to = Math.min(to, Math.max(one, other));
+  }
+  return from < to;
 }

@@ -5,6 +5,7 @@ const SHADES = [[0, "#8f2d04"], [0.5, "#cc4c02"], [0.7, "#ec8a3c"], [0.85, "#f6c
   [0.93, "#cfdfeb"], [0.98, "#79b1d8"], [1, "#2171b5"]];
 const HOT = 0.75; // of the time: a broker that is busy for more is marked
 const LOSSY = 0.005; // a link that loses more is marked
+const MOST_OVER = 8; // names that may lie over links for saying what brokers do
 const MOST_LOSSES = 12; // that are written out; others are in their tooltips
 
 function shade(share) {
@@ -74,10 +75,7 @@ function topology(width, pick) {
   drawLinks(root, places);
   const groups = spots.map((spot) => drawBroker(spot, ring, pick));
   root.append(...groups);
-  // All are named alike: with what they do where that fits everywhere, else by names alone.
-  const size = [width, height];
-  let names = namesOf(spots, size, true);
-  if (!names.placed.every(Boolean)) names = namesOf(spots, size, false);
+  const names = namesOnMap(spots, [width, height], places);
   names.placed.forEach((place, i) => place && writeName(groups[i], spots[i].broker, place));
   const unnamed = names.placed.filter((place) => !place).length;
   drawLosses(root, places, names.letters);
@@ -133,9 +131,17 @@ function drawBroker({ broker, x, y, radius }, ring, pick) {
   return pickable(withTip(group, words), words, () => pick(broker));
 }
 
+// All are named alike: with what they do where that fits everywhere, else by names alone; so too
+// where names with what they do lie over links, and names alone would not.
+function namesOnMap(spots, size, places) {
+  const lines = data.links.map((link) => link.ends.flatMap((end) => [places[end].x, places[end].y]));
+  const [detailed, plain] = [true, false].map((how) => namesOf(spots, new Lettering(...size, lines), how));
+  const over = detailed.letters.crossed - plain.letters.crossed;
+  return detailed.placed.every(Boolean) && over <= MOST_OVER ? detailed : plain;
+}
+
 // Where the name of each broker stands, whole or shortened; null where there is no room.
-function namesOf(spots, [width, height], detailed) {
-  const letters = new Lettering(width, height);
+function namesOf(spots, letters, detailed) {
   for (const { x, y, out } of spots) letters.take(x - out, y - out, x + out, y + out);
   const placed = spots.map(() => null);
   // Who has most to do is named first, and the chosen one before all.
