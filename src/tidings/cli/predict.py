@@ -81,7 +81,6 @@ def predict(
     tidings predict fitted.yaml --interval 0.9
     """
     from tidings.model import reading
-    from tidings.model.causes import total_costs
     from tidings.model.skewness import skewed
 
     if model not in QUEUE_MODELS:
@@ -91,6 +90,7 @@ def predict(
     believed_system = skewed(reading.load(system), contents_skew)
     check_output(output)
     # Slow to import: a mistake in the file is reported before.
+    from tidings.model.causes import total_costs
     from tidings.planning.budget import Advice, advise, missed
     from tidings.prediction.predict import PredictOptions
     from tidings.prediction.predict import predict as predict_outcome
