@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from recording import add_write_option, record
 
 from tidings.characterisation.count.deliveries import subscription_statistics
-from tidings.characterisation.count.hops import service_statistics
+from tidings.characterisation.count.hops import hop_statistics
 from tidings.characterisation.count.links import probe_statistics
 from tidings.characterisation.count.publications import publication_statistics
 from tidings.characterisation.job import characterise
@@ -112,7 +112,7 @@ def one_pass(traces: Traces) -> None:
     """The statistics that need no row to meet another one: counts, samples and histograms."""
     tables, window = traces.tables, traces.window
     for counted in (
-        service_statistics(tables["hops"], window),
+        hop_statistics(tables["hops"], window),
         publication_statistics(tables["publications"], window, window),
         probe_statistics(tables["probes"]),
         subscription_statistics(tables["subscriptions"]),

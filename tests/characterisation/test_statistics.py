@@ -486,11 +486,10 @@ def test_journeys_are_lists_where_bits_do_not_suffice():
 # Every statistic over its tables, and how often it may move rows between machines.
 STATISTICS = {
     "publications": (lambda t: publication_statistics(t["publications"], WINDOW, WINDOW), 2),
-    # rows once, for intervals and for windows of time alike (it stands there twice and is run
-    # once), and the cells of intervals
-    "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 3),
-    # cells of services twice, those of waits once
-    "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 3),
+    # rows once, for intervals and for windows of time alike, and their cells
+    "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 2),
+    # cells of services and of waits together, twice
+    "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 2),
     "starts": (lambda t: with_reconstructed_starts(t["hops"]), 1),
     "probes": (lambda t: probe_statistics(t["probes"]), 1),
     "crossings": (

@@ -1,8 +1,8 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
 How often a table is read: deliveries, states, sessions, subscriptions and utilisation once, probes
-twice (delays with clocks, losses in a row), hops three times (services, waits, how far events
-came), publications four times (counts, how far they came, intervals, and to meet the deliveries).
+twice (delays with clocks, losses in a row), hops twice (services with waits, how far events came),
+publications four times (counts, how far they came, intervals, and to meet the deliveries).
 On top of that, and only where it is needed:
 
 - subscriptions three times and publications once, where subscriptions come and go;

@@ -26,10 +26,10 @@ HOP_STATISTICS = (
     f"rows bigint, waited bigint, wait_total_s double, {SAMPLE}"
 )
 _SETS = {
-    "quality": (REASON,),
-    "arrivals": ("broker", "came_from"),
-    "service": ("broker", "bin"),
-    "batches": ("broker", "batch"),
+    "quality": ("waits", REASON),
+    "arrivals": ("waits", "broker", "came_from"),
+    "service": ("waits", "broker", "bin"),
+    "batches": ("waits", "broker", "batch"),
 }
 # The slots in which starts are reconstructed: short, so that many run side by side, and the same
 # ones whichever window is looked at.
@@ -52,23 +52,17 @@ def used_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """Arrivals, service times and waiting times per broker, in two readings of the hops.
+    """Arrivals, service times and waiting times per broker, in one reading of the hops.
 
     Only hops that arrived in the window count. Service is from start to leaving, waiting from
     arrival to start; a row without a start counts as an arrival and in neither sample (see
     :func:`with_reconstructed_starts`). A wait in the same cells as a service time would make almost
-    as many cells as there are rows: that is why the hops are read again.
+    as many cells as there are rows: so a hop that waited becomes two rows, one for each.
     """
-    served = service_statistics(hops, window)
-    return served.unionByName(waiting_statistics(hops, window), allowMissingColumns=True)
-
-
-def service_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """All but the law of waits, in one reading of the hops."""
     service_s = seconds(F.col("left_ns") - F.col("started_ns"))
     wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
     good = F.col(REASON).isNull()
-    rows = checked_hops(hops, window).select(
+    served = checked_hops(hops, window).select(
         REASON,
         "broker",
         "came_from",
@@ -76,23 +70,38 @@ def service_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
         F.when(good, service_s).alias("service_s"),
         F.when(good, wait_s).alias("wait_s"),
     )
-    rows = rows.withColumn("bin", delay_bin(F.col("service_s")))
+    once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
+    copies = F.when(F.col("wait_s") > 0, twice).otherwise(once)
+    waits = F.col("waits")
+    rows = served.withColumn("waits", F.explode(copies)).select(
+        REASON,
+        "waits",
+        "broker",
+        *(F.when(~waits, F.col(name)).alias(name) for name in ("came_from", "batch")),
+        F.when(waits, F.col("wait_s")).otherwise(F.col("service_s")).alias("sampled_s"),
+        F.when(~waits, F.col("wait_s")).alias("wait_s"),
+    )
+    rows = rows.withColumn("bin", delay_bin(F.col("sampled_s")))
     sums = [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(F.col("wait_s") > 0).alias("waited"),
         F.sum("wait_s").alias("wait_total_s"),
-        *sample_sums(F.col("service_s")),
+        *sample_sums(F.col("sampled_s")),
     ]
-    return count_cells(rows, ("broker", "came_from", "bin", "batch"), sums, _SETS)
+    counted = count_cells(rows, ("waits", "broker", "came_from", "bin", "batch"), sums, _SETS)
+    return _told_apart(counted)
 
 
-def waiting_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """Waits above zero as a sample per broker and bin; who waits not at all is in none of them."""
-    wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
-    waits = used_hops(hops, window).select("broker", wait_s.alias("wait_s")).where("wait_s > 0")
-    cells = waits.groupBy("broker", delay_bin(F.col("wait_s")).alias("bin"))
-    sums = cells.agg(F.count(F.lit(1)).alias("rows"), *sample_sums(F.col("wait_s")))
-    return sums.withColumn("statistic", F.lit(WAITING))
+def _told_apart(counted: DataFrame) -> DataFrame:
+    """The samples of waits as a statistic of their own; of all else only what is of services."""
+    waits = F.coalesce(F.col("waits"), F.lit(False))
+    is_sample = F.col("statistic") == "service"
+    return (
+        counted.where(~waits | is_sample)
+        .withColumn("statistic", F.when(waits, F.lit(WAITING)).otherwise(F.col("statistic")))
+        .withColumns({name: F.when(~waits, F.col(name)) for name in ("waited", "wait_total_s")})
+        .drop("waits")
+    )
 
 
 def with_reconstructed_starts(hops: DataFrame) -> DataFrame:

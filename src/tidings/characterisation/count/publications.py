@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
 
 from tidings.characterisation.count.cells import (
     count_cells,
@@ -22,7 +23,6 @@ from tidings.characterisation.statistics import (
     INSTANTS,
     PUBLISHED_OUTSIDE,
     SAMPLE,
-    SCALE_RATIO,
     SCALE_SUMS,
     SCALES_NS,
     WEEK_HOURS,
@@ -196,22 +196,27 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
     # Both what is put in order and what is grouped goes by these keys: rows are moved once.
     rows = good.select("publisher", batch.alias("batch"), "published_ns")
     rows = rows.repartition("publisher", "batch")
-    before_ns = F.lag("published_ns").over(ordered)
     hour = F.pmod(_windows("published_ns", HOUR_NS), F.lit(WEEK_HOURS)).cast("int")
     intervals = rows.withColumns(
-        {"interval_s": seconds(F.col("published_ns") - before_ns), "hour": hour}
+        {
+            "before_ns": F.lag("published_ns").over(ordered),
+            "place": F.row_number().over(ordered),
+            "hour": hour,
+        }
     )
+    interval_s = seconds(F.col("published_ns") - F.col("before_ns"))
+    intervals = intervals.withColumns({"interval_s": interval_s, **_first_places(ordered)})
     keys = ("publisher", "batch", "hour", delay_bin(F.col("interval_s")).alias("bin"))
     cells = intervals.groupBy(*keys).agg(
         *sample_sums(F.col("interval_s")),
         F.min("published_ns").alias("first_ns"),
         F.max("published_ns").alias("last_ns"),
         *_instants(F.col("interval_s")),
+        *_squares(),
     )
     summed = summed_up(cells, _INTERVAL_SETS)
     bins = F.when(F.col("statistic") == "hours", F.col("hour")).otherwise(F.col("bin"))
-    by_hour_or_bin = summed.withColumn("bin", bins).drop("hour")
-    return by_hour_or_bin.unionByName(_scale_sums(rows), allowMissingColumns=True)
+    return _with_scales(summed.withColumn("bin", bins).drop("hour"))
 
 
 def _windows(at: str, length: int) -> Column:
@@ -232,25 +237,41 @@ def _instants(interval_s: Column) -> list[Column]:
     ]
 
 
-def _scale_sums(rows: DataFrame) -> DataFrame:
-    """How events fall into windows of time, per (publisher, batch): Σ n² for every length.
+def _first_places(ordered: WindowSpec) -> dict[str, Column]:
+    """The place, in order, of the first event in the same window of time, for every length."""
+    so_far = ordered.rowsBetween(Rows.unboundedPreceding, Rows.currentRow)
 
-    Windows are put together to longer ones, so that each length has fewer rows to go through.
+    def first(length_ns: int) -> Column:
+        here, before = (_windows(name, length_ns) for name in ("published_ns", "before_ns"))
+        begins = F.col("before_ns").isNull() | (here != before)
+        return F.max(F.when(begins, F.col("place"))).over(so_far)
+
+    pairs = zip(SCALE_SUMS, SCALES_NS, strict=True)
+    return {f"first_{name}": first(length_ns) for name, length_ns in pairs}
+
+
+def _squares() -> list[Column]:
+    """How events fall into windows of time: Σ n² for every length.
+
+    The n-th event of a window adds n² − (n − 1)² = 2n − 1, whatever group of rows it is counted in.
     """
-    keys, at = ["publisher", "batch"], "published_ns"
-    merged = [
-        F.sum("events").alias("events"),
-        F.min("first_ns").alias("first_ns"),
-        F.max("last_ns").alias("last_ns"),
-    ]
-    cells = rows.select(*keys, at, F.lit(1).alias("events"), F.col(at).alias("first_ns"))
-    cells = cells.withColumn("last_ns", F.col(at))
-    for name in SCALE_SUMS:
-        window = _windows(at, SCALES_NS[0] if name == SCALE_SUMS[0] else SCALE_RATIO)
-        cells = cells.groupBy(*keys, window.alias(at)).agg(*merged)
-        cells = cells.withColumn(name, F.col("events") * F.col("events"))
-        merged = [*merged, F.sum(name).alias(name)]
-    return cells.groupBy(*keys).agg(*merged).withColumn("statistic", F.lit("scales"))
+    numbers = {name: F.col("place") - F.col(f"first_{name}") + 1 for name in SCALE_SUMS}
+    return [F.sum((2 * number - 1).cast("bigint")).alias(name) for name, number in numbers.items()]
+
+
+def _with_scales(rows: DataFrame) -> DataFrame:
+    """Rows of batches twice: as ``ends`` and, with how events fall into windows, as ``scales``."""
+    twice = F.when(F.col("statistic") == "ends", F.array(F.lit("ends"), F.lit("scales")))
+    once = rows.withColumn("statistic", F.explode(F.coalesce(twice, F.array("statistic"))))
+    is_scales = F.col("statistic") == "scales"
+    both = ("statistic", "publisher", "batch", "first_ns", "last_ns", "events")
+    return once.withColumns(
+        {
+            name: F.when(is_scales if name in SCALE_SUMS else ~is_scales, F.col(name))
+            for name in once.columns
+            if name not in both
+        }
+    )
 
 
 def folded_contents(publications: DataFrame, attributes: Collection[str]) -> DataFrame:
