@@ -263,6 +263,16 @@ def test_there_is_something_to_do_against_every_kind_of_cause(kind):
             assert changed(system, changes) != system
 
 
+def test_names_with_of_and_colons_do_not_hide_a_slow_member():
+    text = EVERYTHING.replace("  workers:", "  team of two:").replace("slow: {pro", '"s: 1": {pro')
+    system = reading.loads(text)
+    totals = [(Cause("slow member", "s: 1 of team of two"), 0.1)]
+    ((change,),) = promising(system, predict(system, seconds=0.2, causes=False), totals)
+    group = next(each for each in changed(system, [change]).subscribers if each.consumers)
+    times_s = {each.name: each.processing.mean_s for each in group.consumers.members}
+    assert times_s == {"quick": 0.001, "s: 1": 0.001}
+
+
 def test_against_back_pressure_whatever_is_full_gets_faster():
     system = reading.loads(QUEUE)
     (broker,) = (each.name for each in system.brokers)

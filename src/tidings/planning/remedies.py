@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-from tidings.model.behaviour import Channel
+from tidings.model.behaviour import LAW, Channel
 from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause
+from tidings.model.consumers import Consumers
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import column
-from tidings.model.system import SCHEMES, System
+from tidings.model.system import SCHEMES, Subscriber, System
 from tidings.planning.choices import ALL
 from tidings.planning.selections import in_quotes
 
@@ -37,20 +39,20 @@ def promising(
     system: System, outcome: Outcome, totals: list[tuple[Cause, float]]
 ) -> Iterator[Changes]:
     """Give changes that act on the dearest causes, in their order."""
+    links = _links(system)
     for cause, _ in totals[:MOST_CAUSES]:
         if cause.kind == "overload":
             yield _relief(outcome)
         elif cause.kind in ("travel", "loss"):
-            yield from _nearer(system, cause)
+            yield from _nearer(system, cause, links[cause.place])
         elif cause.kind in GROUP_TROUBLES:
             yield from _mended(system, cause)
         else:
             yield from _of_one(system, cause)
 
 
-def _nearer(system: System, cause: Cause) -> Iterator[Changes]:
-    """Changes of a link that takes long or loses events."""
-    of = _links(system)[cause.place]
+def _nearer(system: System, cause: Cause, of: str) -> Iterator[Changes]:
+    """Changes of a link (``of``) that takes long or loses events."""
     if cause.kind == "travel" and cause.place in _narrow(system):
         yield (f"bandwidth {of} x2",)
     yield (f"delay {of} x0.5" if cause.kind == "travel" else f"reliability {of} 1",)
@@ -82,23 +84,28 @@ def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
 
 def _mended(system: System, cause: Cause) -> Iterator[Changes]:
     """Changes of a consumer group against what is wrong with it."""
-    member, _, name = cause.place.rpartition(MEMBER_OF)
-    group = cause.place if cause.kind != "slow member" else name
-    (own,) = (each for each in system.subscribers if each.name == group)
-    target, consumers = in_quotes(group), own.consumers
-    assert consumers is not None
-    if cause.kind == "hot partition":
-        yield (f"keys {target} even",)
-        return
-    laws = [law for each in consumers.members if (law := each.processing or own.processing)]
-    if cause.kind == "slow member":
-        fastest_s = min(law.mean_s for law in laws)
-        yield (f"member {target} {{{member}: {{exponential: {_time(fastest_s)}}}}}",)
-        return
-    slowest_s = max(law.mean_s for law in (*laws, *([own.processing] if own.processing else [])))
-    yield (f"ack_wait {target} {_time(_PATIENT * max(consumers.held, 1) * slowest_s)}",)
-    if consumers.held != 1:
-        yield (f"prefetch {target} 1",)
+    for own, consumers in _groups(system):
+        laws = [law for each in consumers.members if (law := each.processing or own.processing)]
+        target = in_quotes(own.name)
+        if cause.kind == "slow member":
+            fastest = min(laws, key=lambda law: law.mean_s, default=None)
+            for member in consumers.members:
+                if fastest and cause.place == f"{member.name}{MEMBER_OF}{own.name}":
+                    yield (f"member {target} {json.dumps({member.name: LAW.write(fastest)})}",)
+        elif cause.place == own.name and cause.kind == "hot partition":
+            yield (f"keys {target} even",)
+        elif cause.place == own.name:
+            slowest_s = max(law.mean_s for law in (*laws, own.processing) if law is not None)
+            yield (f"ack_wait {target} {_time(_PATIENT * max(consumers.held, 1) * slowest_s)}",)
+            if consumers.held != 1:
+                yield (f"prefetch {target} 1",)
+
+
+def _groups(system: System) -> Iterator[tuple[Subscriber, Consumers]]:
+    for index in column(system.subscribers, "consumers").where(lambda each: each is not None):
+        own = system.subscribers[int(index)]
+        if own.consumers is not None:
+            yield own, own.consumers
 
 
 def _time(seconds: float) -> str:
@@ -107,11 +114,9 @@ def _time(seconds: float) -> str:
 
 def _more_members(system: System, name: str) -> Iterator[Changes]:
     """Twice as many members of a consumer group whose members are alike."""
-    groups = column(system.subscribers, "consumers").where(lambda each: each is not None)
-    for index in groups:
-        own = system.subscribers[int(index)]
-        if own.name == name and own.consumers is not None and not own.consumers.members:
-            yield (f"members {_target(system, name)} {2 * own.consumers.count}",)
+    for own, consumers in _groups(system):
+        if own.name == name and not consumers.members:
+            yield (f"members {_target(system, name)} {2 * consumers.count}",)
 
 
 def _target(system: System, place: str) -> str:

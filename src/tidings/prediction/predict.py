@@ -29,7 +29,7 @@ from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
 from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.recorded import with_record_errors
-from tidings.prediction.rough_causes import calmed, joined_causes, queues_of_groups
+from tidings.prediction.rough_causes import calmed, causes_left_out, joined_causes
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
 from tidings.prediction.simulated_causes import Playing, causes_beyond_theory, simulated_causes
 from tidings.prediction.theory import answer_by_theory
@@ -253,7 +253,7 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
         return joined_causes(answer, table("causes"), simulated_causes(system, playing))
-    by_theory = pd.concat([calm.outcome.causes, queues_of_groups(system, answer, calm.outcome)])
+    by_theory = pd.concat([calm.outcome.causes, causes_left_out(system, answer, calm.outcome)])
     return joined_causes(answer, by_theory, causes_beyond_theory(system, playing))
 
 

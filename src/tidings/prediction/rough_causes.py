@@ -15,6 +15,7 @@ import pandas as pd
 from tidings.model.causes import LEAST, Cause, in_order
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
+from tidings.model.remarks import BLOCKED
 from tidings.model.system import WHEN_FULL, Recovery, System
 from tidings.prediction.overloaded_groups import without_queues
 
@@ -40,31 +41,38 @@ def calmed(system: System) -> System:
     return system
 
 
-def queues_of_groups(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
-    """Give what the queue of each consumer group costs it: what it gains where it takes no time."""
+def causes_left_out(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
+    """Give what the calm system gains where only one thing was left out that can be behind it.
+
+    Of a consumer group that is its queue; of others the bursts of the one uneven publisher, or the
+    one buffer that blocks. What recovery costs is not told apart from these.
+    """
+    common = [Cause("bursts", each.name) for each in system.publishers if each.every is None]
+    blocked = [each for each in answer.remarks if each.kind == BLOCKED]
+    common += [Cause("back-pressure", each.where[0]) for each in blocked]
     places = column(system.subscribers, "consumers").where(lambda each: each is not None)
     groups = {system.subscribers[int(each)].name for each in places}
     before = answer.subscribers.set_index("subscriber")["on_time"]
     after = calm.subscribers.set_index("subscriber")["on_time"]
-    return table(
-        "causes",
-        [
-            {"subscriber": name, "cause": "own queue", "place": name, "cost": gain}
-            for name, gain in (after - before.reindex(after.index)).items()
-            if name in groups and gain >= LEAST
-        ],
-    )
+    rows = []
+    for name, gain in (after - before.reindex(after.index)).items():
+        own = [Cause("own queue", str(name))] if name in groups else common
+        if gain >= LEAST and len(own) == 1 and (name in groups or system.recovery is None):
+            (cause,) = own
+            row = {"subscriber": name, "cause": cause.kind, "place": cause.place}
+            rows.append({**row, "cost": float(gain)})
+    return table("causes", rows)
 
 
 def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> pd.DataFrame:
     """Put together the causes of the calm system and those that are beyond theory.
 
-    Nothing costs more than all that is missing. Outages in the calm system, which recovers at once,
-    give way to those that were simulated.
+    Nothing costs more than all that is missing. What both know costs what the calm system says,
+    which has no noise; but its outages, which end at once, give way to those that were simulated.
     """
     if "outages" in set(beyond["cause"]):
         calm = calm[calm["cause"] != "outages"]
-    every = pd.concat([each for each in (calm, beyond) if len(each)] or [beyond])
+    every = pd.concat([each for each in (beyond, calm) if len(each)] or [beyond])
     missing = 1.0 - answer.subscribers.set_index("subscriber")["on_time"]
     most = missing.reindex(every["subscriber"]).to_numpy()
     every["cost"] = np.minimum(every["cost"], most)
