@@ -56,5 +56,12 @@ def test_others_do_not(group):
     assert collapsed_groups(_system(group)) == {}
 
 
+def test_a_group_that_may_stay_well_for_long_is_left_to_longer_runs():
+    text = SYSTEM.replace("20ms", "10.549ms").replace("count: 3", "count: 6")
+    group = "prefetch: 8, ack_wait: 339ms"
+    system = td.loads(text.format(group=group, processing="{uniform: [0ms, 100ms]}"))
+    assert collapsed_groups(system, seed=1) == {}
+
+
 def test_who_is_offered_too_much_anyway_is_not_said_to_collapse():
     assert collapsed_groups(_system("prefetch: 5, ack_wait: 60ms", "{exponential: 70ms}")) == {}

@@ -25,7 +25,8 @@ from tidings.simulation.world import Window, make_world, overload_of_group, run_
 _OFFERED = 3.0  # times what the members can handle: there is always work
 _EVENTS, _EVENTS_OF_MEMBER = 2_000, 100
 _CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs
-_RUNS = 2
+_RUNS = 8
+_NOTHING = 0.001  # share on time in all runs together; in more, some of them had not collapsed yet
 _LONG = 2_000  # times that a group handles something, in a run of the whole system
 
 
@@ -50,10 +51,17 @@ def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
         seed=seed, replications=_RUNS, warmup_s=_LONG * slowest_s, duration_s=_LONG * slowest_s
     )
     try:
-        remarks = simulate(system, options).remarks
+        played = simulate(system, options)
     except UnstableError:
         return {}
-    collapsed = {name for each in remarks if each.kind == COLLAPSE for name in each.where}
+    shares = played.subscribers.set_index("subscriber")["on_time"]
+    collapsed = {
+        name
+        for each in played.remarks
+        if each.kind == COLLAPSE
+        for name in each.where
+        if shares[name] <= _NOTHING
+    }
     return {
         group.subscriber.name: overload_of_group(compiled, number)
         for number, group in risky
