@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -73,6 +74,18 @@ def test_in_a_pipe_lines_are_as_wide_as_asked(system, capsys, monkeypatch, colum
     assert code == 0
     assert most - 20 < max(map(len, out.splitlines())) <= most
     assert most == 120 or "left out for want of room:" in out
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_who_reads_only_the_first_lines_changes_neither_verdict_nor_warnings(system, form):
+    reads, writes = os.pipe()
+    os.close(reads)  # the reader has had enough before the first line
+    text = Path(system).read_text().replace("{at: east,", "{at: east, target: 0.999,")
+    Path(system).write_text(text)
+    command = [str(Path(sys.executable).with_name("tidings")), "plan", "targets", system, *form]
+    done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_the_help_lists_every_command(capsys):

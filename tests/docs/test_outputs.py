@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import pytest
@@ -32,7 +33,7 @@ def _unit(number: str) -> float:
 def _differences(old: str, new: str) -> list[str]:
     """The lines that differ in words, or in numbers by more than their last digit."""
     if len(old.splitlines()) != len(new.splitlines()):
-        return [f"{len(old.splitlines())} lines became {len(new.splitlines())}", new]
+        return list(difflib.unified_diff(old.splitlines(), new.splitlines(), "page", "now", n=0))
     return [
         f"{before}\n{after}"
         for before, after in zip(old.splitlines(), new.splitlines(), strict=True)

@@ -155,7 +155,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return interrupts.EXIT_CODE
     except BrokenPipeError:
-        _write_no_more()  # whoever read our output has had enough of it
+        console.write_no_more()  # whoever read our output has had enough of it
         return 0
     except Exception as error:
         if interrupts.asked():
@@ -168,14 +168,9 @@ def _meant(error: Exception) -> Exception:
     if isinstance(error, ImportError):
         return missing_extra(error) or error
     if isinstance(error, OSError) and error.errno in DISK:
-        _write_no_more()
+        console.write_no_more()
         return refusal("the output", error)
     return error
-
-
-def _write_no_more() -> None:
-    """Lead stdout nowhere: writing on would raise again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(error: Exception, arguments: Sequence[str]) -> int:

@@ -38,13 +38,18 @@ def out() -> Console:
     from rich.console import Console
 
     class Results(Console):
-        """Leaves it to the command's end what a reader means who has had enough."""
+        """Goes on where a reader has had enough: warnings and the exit code are still to come."""
 
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
+            write_no_more()
 
     width = None if sys.stdout.isatty() else _asked_width() or _WIDE
     return Results(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
+
+
+def write_no_more() -> None:
+    """Lead stdout nowhere, for nobody reads it: writing on would raise again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _asked_width() -> int | None:
@@ -112,7 +117,12 @@ def note(text: str) -> None:
 def show_json(document: Any) -> None:
     """Print a result for a program."""
     text = json.dumps(plain(document), allow_nan=False, indent=1, ensure_ascii=False)
-    sys.stdout.write(_CONTROL_IN_JSON.sub(lambda each: f"\\u{ord(each[0]):04x}", text) + "\n")
+    text = _CONTROL_IN_JSON.sub(lambda each: f"\\u{ord(each[0]):04x}", text)
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        write_no_more()
 
 
 def warn(messages: tuple[str, ...]) -> None:

@@ -42,6 +42,8 @@ def present(
 
     if output is not None:
         save_outcome(outcome, output)
+        if not json:
+            console.note(f"saved to {output}")
     if json:
         document = outcome_document(outcome)
         if intervals is not None:
@@ -57,6 +59,4 @@ def present(
             console.show(terminal.link_table(outcome, limit=limit))
         for assumption in outcome.provenance.get("approximations", ()):
             console.show(Text(f"assumed: {assumption}", style="dim"))
-        if output is not None:
-            console.note(f"saved to {output}")
     console.warn(outcome.warnings)
