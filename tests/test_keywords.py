@@ -96,3 +96,17 @@ def test_many_names_and_long_ones_are_cut():
     shown = td.loads(text + "\n".join(lines))._repr_html_()
     assert shown.count("x…") == 6
     assert shown.endswith("…</td></tr></tbody></table>")
+
+
+def test_files_are_checked_exported_and_outcomes_validated_without_a_command(system, tmp_path):
+    (tmp_path / "city.yaml").write_text(SYSTEM)
+    facts = td.check(tmp_path / "city.yaml")
+    assert (facts["brokers"], facts["subscribers"]) == (2, 1201)
+    assert td.export(system, tmp_path / "city.jsimg").read_text().startswith("<?xml")
+    with pytest.raises(td.TidingsError, match=r"no \.jsimg file"):
+        td.export(system, tmp_path / "city.txt")
+    as_it_is = td.predict(system, by="theory")
+    assert td.validate(as_it_is, as_it_is).passed
+    slower = td.predict(td.changed(system, ["speed hub x0.3"]), by="theory")
+    assert not td.validate(as_it_is, slower).passed
+    assert td.validate(as_it_is, slower, max_mae=1.0).passed

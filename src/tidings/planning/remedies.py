@@ -30,7 +30,6 @@ CHANGES = {
 }
 GROUP_TROUBLES = ("slow member", "hot partition", "redelivery")
 _PATIENT = 4.0  # times what a member takes for all that it holds: ack waits that seldom end first
-MOST_TOGETHER = 100  # changes made together
 MOST_CAUSES = 8  # whose remedies are tried, the dearest
 ROOM = 0.7  # load that an overloaded broker is brought to
 
@@ -66,11 +65,7 @@ def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
         used = system.used_recovery.scheme
         yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
     elif kind == "bursts":
-        yield tuple(
-            f"rate {in_quotes(each.name)} {each.rate_per_s:.6g}/s"
-            for each in system.publishers
-            if each.name == place or (place == ALL_PUBLISHERS and each.is_uneven)
-        )[:MOST_TOGETHER]
+        yield (f"bursts {ALL if place == ALL_PUBLISHERS else in_quotes(place)} none",)
     elif kind == "deadline":
         yield (f"lifetime {in_quotes(place) if place else ALL} x2",)
     elif kind == "back-pressure":

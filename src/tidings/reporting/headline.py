@@ -161,7 +161,7 @@ def do(remedies: Sequence[Remedy]) -> str:
 def _gives(remedy: Remedy) -> str:
     error = "" if remedy.error is None else f" ± {100 * remedy.error:.2g}"
     gain = f"{100 * remedy.gain:+.3g}{error} percentage points"
-    return f"{remedy.words} gives {percent(remedy.on_time)} on time ({gain})"
+    return f"{remedy.change} gives {percent(remedy.on_time)} on time ({gain})"
 
 
 def targets(aim: Aim | None, best: Remedy | None = None) -> str:
