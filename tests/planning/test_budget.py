@@ -76,6 +76,10 @@ PLANTED = {
     "waiting at c": ({"brokers.c.service": {"exponential": "9.5ms"}}, "speed 'c' x2"),
     "travelling c → d": ({"links.2.delay": "190ms"}, "delay 'c--d' x0.5"),
     "a deadline shorter than the path without waiting": ({"lifetime": "14ms"}, "lifetime all x2"),
+    "a deadline shorter than the path without waiting (q)": (
+        {"publishers.q.content": {"event": {"topic": "x"}, "lifetime": "5ms"}},
+        "lifetime 'q' x2",
+    ),
     "overload of b": ({"brokers.b.service": {"exponential": "12ms"}}, "speed 'b' x1.7"),
     "outages of c": (
         {

@@ -37,7 +37,13 @@ from tidings.model.behaviour import (
     Station,
 )
 from tidings.model.consumers import CONSUMERS, Consumers
-from tidings.model.content import Content, content_document, content_schema, read_content
+from tidings.model.content import (
+    Content,
+    ContentTable,
+    content_document,
+    content_schema,
+    read_content,
+)
 from tidings.model.covering import read_wants
 from tidings.model.document import Place
 from tidings.model.filters import Filter, filter_document, filter_schema
@@ -243,6 +249,16 @@ class Publisher:
     def is_uneven(self) -> bool:
         """Whether it publishes in bursts, by a clock, or more at some times than at others."""
         return self.every is None or self.every.scv > UNEVEN
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether it, or some of what it publishes, has a lifetime of its own."""
+        of_contents = (
+            [row.lifetime for row in self.content.table]
+            if isinstance(self.content, ContentTable)
+            else [self.content.lifetime]
+        )
+        return any(each is not None for each in (self.lifetime, *of_contents))
 
     def evenly(self) -> Publisher:
         """The same publisher as often, at random."""
