@@ -216,8 +216,8 @@ def _capture_mqtt(plan: MqttPlan, to: Path, *, replace: bool, as_json: bool) -> 
     write_trace_folder(captured.tables, captured.manifest, to, overwrite=replace)
     rows = {name: table.num_rows for name, table in captured.tables.items()}
     if as_json:
-        told = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
-        console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **told})
+        counts = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
+        console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **counts})
     console.note(
         f"heard {captured.heard} messages in {plan.seconds:g} s and sent {captured.probes} probes. "
         f"Wrote {to}; next: tidings characterise {to} --to fitted.yaml"

@@ -404,14 +404,14 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
-        told = "" if np.isnan(self._wanted).all() else verdict(self.system, self.goal, after)
+        decided = "" if np.isnan(self._wanted).all() else verdict(self.system, self.goal, after)
         after = _only(after, self.of)
         return replace(
             remedy,
             on_time=after.on_time,
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
-            verdict=told,
+            verdict=decided,
         )
 
 

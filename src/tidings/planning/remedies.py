@@ -135,20 +135,20 @@ def _relief(outcome: Outcome) -> Changes:
 
 def _narrow(system: System) -> set[str]:
     """The directions of links that have a bandwidth, as causes name them."""
-    ways = {
-        way
+    narrow = {
+        direction
         for link in system.links
         for channel, (one, other) in ((link.there, link.between), (link.back, link.between[::-1]))
         if _is_narrow(channel)
-        for way in (f"{one}{ARROW}{other}",)
+        for direction in (f"{one}{ARROW}{other}",)
     }
     for each in system.publishers:
         if _is_narrow(each.link):
-            ways.add(f"{each.name}{ARROW}{each.at}")
+            narrow.add(f"{each.name}{ARROW}{each.at}")
     for index in column(system.subscribers, "link").where(_is_narrow):
         own = system.subscribers[int(index)]
-        ways.add(f"{own.at}{ARROW}{own.name}")
-    return ways
+        narrow.add(f"{own.at}{ARROW}{own.name}")
+    return narrow
 
 
 def _is_narrow(channel: Channel) -> bool:
