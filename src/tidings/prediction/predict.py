@@ -232,12 +232,14 @@ def _by_simulation_alone(
         relieved = predict(without_queues(system, overloaded), asked, progress=tell)
         return with_overload(relieved, system, overloaded)
     answer.subscribers["why"] = why
-    causes = _causes_roughly(system, answer, asked)
+    causes = _causes_roughly(system, answer, asked, tell)
     answer = dataclasses.replace(answer, source="predicted", causes=causes)
     return _told(answer, within, asked)
 
 
-def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> pd.DataFrame:
+def _causes_roughly(
+    system: System, answer: Outcome, asked: PredictOptions, tell: Progress
+) -> pd.DataFrame:
     """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return table("causes")
@@ -245,6 +247,7 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
         seed=asked.seed,
         seconds=min(asked.seconds, CAUSE_SECONDS),
         warmup_s=answer.provenance.get("warmup_s"),
+        progress=tell,
     )
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)

@@ -144,10 +144,12 @@ def why(totals: Sequence[Costs]) -> str:
     if not totals:
         return ""
     (first, cost), *others = totals[:3]
-    words = short(first.words[0].upper() + first.words[1:], 80)
-    text = f"{words} costs most: without it {percent(cost)} more of all events would be on time"
-    rest = " and ".join(
-        f"{percent(share)} without {short(cause.words, 80)}" for cause, share in others
+    text = (
+        f"Mainly {short(first.words, 80)}: without that {percent(cost)} more of all events would "
+        "be on time"
+    )
+    rest = ", ".join(
+        f"without {short(cause.words, 80)} {percent(share)}" for cause, share in others
     )
     return f"{text}; {rest}." if rest else f"{text}."
 
