@@ -71,6 +71,24 @@ def _factor(change, broker):
     return float(factor.removeprefix("x"))
 
 
+def test_names_that_look_like_factors_are_left_alone():
+    """A broker called 'box x4' is made faster, not renamed."""
+    gate = hold(reading.loads(BRANCHES.replace("slow", "box x4")), Target())
+    assert gate.remedy.change == "speed 'box x4' x2"
+    assert gate.least.change.startswith("speed 'box x4' x1.7")
+
+
+def test_each_of_several_brokers_is_made_as_fast_as_it_needs():
+    two = BRANCHES.replace("20ms", "30ms").replace("mean: 1s", "").replace("200ms", "2s")
+    gate = hold(reading.loads(two), Target(share=0.9))
+    factors = [float(each.split(" x")[-1]) for each in gate.remedy.changes]
+    assert len(factors) == 2
+    assert factors[0] < factors[1]
+    assert gate.least is not None
+    least = [float(each.split(" x")[-1]) for each in gate.least.changes]
+    assert least[1] - least[0] > 0.3
+
+
 def test_a_change_that_is_not_enough_is_said_to_be_none():
     gate = hold(reading.loads(BRANCHES.replace("target: 0.9", "target: 0.99")), Target())
     assert gate.to_document()["remedy"]["verdict"] == MISSES

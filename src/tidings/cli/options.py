@@ -145,5 +145,9 @@ def seconds(text: str, *, or_zero: bool = False) -> float:
     time_s = units.parse(text, units.SECONDS)
     if time_s is None or time_s < 0 or (time_s == 0 and not or_zero):
         least = "of 0 or more" if or_zero else "above 0"
-        raise typer.BadParameter(f"'{text}' is not a time {least}, such as 5s, 2min or 1h")
+        from tidings.model.document import meant_number
+
+        meant = meant_number(text, units.SECONDS, None)
+        hint = f" ({meant})" if meant else ""
+        raise typer.BadParameter(f"'{text}' is not a time {least}, such as 5s, 2min or 1h{hint}")
     return time_s

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+import pandas as pd
+
 from tidings.model.outcome import Outcome
 
 ARROW = " → "  # between the ends of a link, in the direction of the events
@@ -88,6 +91,16 @@ def in_order(costs: Mapping[Cause, float]) -> list[tuple[Cause, float]]:
         return cause.kind not in TELLING or cost < _MOST_OF * dearest, -round(cost, 9)
 
     return sorted(known.items(), key=rank)
+
+
+def at_most_missing(causes: pd.DataFrame, subscribers: pd.DataFrame) -> pd.DataFrame:
+    """Cut costs to what a subscriber misses, as a share: nothing costs more than all of it."""
+    if not len(causes):
+        return causes
+    missing = 1.0 - subscribers.set_index("subscriber")["on_time"]
+    most = missing.reindex(causes["subscriber"]).to_numpy()
+    cut = causes.assign(cost=np.minimum(causes["cost"], most))
+    return cut[cut["cost"] >= LEAST]
 
 
 def total_costs(outcome: Outcome) -> list[tuple[Cause, float]]:

@@ -209,7 +209,7 @@ class Place:
             and (most is None or number <= most)
         )
         if not fits:
-            self.report(want, fix=_meant(self.value, of or {}, most))
+            self.report(want, fix=meant_number(self.value, of or {}, most))
         return number if fits else None
 
     def seconds(self, *, positive: bool = False) -> float | None:
@@ -262,12 +262,12 @@ def _meant_field(name: str, value: Any, known: Sequence[str]) -> str:
     return meant_name(name, known)
 
 
-def _meant(value: Any, of: Mapping[str, float], most: float | None) -> str:
+def meant_number(value: Any, of: Mapping[str, float], most: float | None) -> str:
     """Guess which number was meant, as a question.
 
-    >>> _meant("10m", units.SECONDS, None), _meant("1.5 hours", units.SECONDS, None)
+    >>> meant_number("10m", units.SECONDS, None), meant_number("1.5 hours", units.SECONDS, None)
     ('did you mean 10min or 10ms?', 'did you mean 1.5h?')
-    >>> _meant("99.5%", {}, 1.0), _meant(99.5, {}, 1.0), _meant(1.2, {}, 1.0)
+    >>> meant_number("99.5%", {}, 1.0), meant_number(99.5, {}, 1.0), meant_number(1.2, {}, 1.0)
     ('did you mean 0.995?', 'did you mean 0.995?', '')
     """
     percent = _finite(value) if most == 1.0 else None

@@ -222,7 +222,9 @@ def _failure(record: Any, value: Any) -> Any:
 
 
 def _availability(record: Any, value: float) -> Any:
-    old = record.there.failure if isinstance(record, Link) else record.failure
+    old = (
+        record.there.failure or record.back.failure if isinstance(record, Link) else record.failure
+    )
     if old is None:
         return None
     if value == 1.0:

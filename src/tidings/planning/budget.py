@@ -7,6 +7,7 @@ error that every prediction promises.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -34,11 +35,12 @@ from tidings.prediction.theory import network_of
 
 FEW_CAUSES = 3  # whose remedies are tried for a single best change, the dearest
 ALIKE = 3  # digits of a gain after the point; who differs in later ones gives as much
+MOST_SIZES = 3  # of a change that are proven for targets, each a little larger
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
 OWN = Target()  # what the system file asks for
-_FACTOR = re.compile(r" x([0-9.]+)")
-_MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvings between two
+_FACTOR = re.compile(r" x([0-9.]+)$")  # at the end: names may hold anything
+_MOST_TIMES, _HALVINGS = 4.0, 7  # powers of factors that are tried, and halvings between two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Remedy:
     """A single change, and the on-time share of all events after it.
 
     ``error`` is half the 95 % interval of the gain; None where only theory was asked. ``margin`` is
-    by how much who is worst off then gets more than its target and its error, as theory says.
+    by how much who is worst off then gets more than its target, as theory says.
     """
 
     changes: Changes
@@ -55,6 +57,7 @@ class Remedy:
     error: float | None = None
     margin: float = math.nan
     verdict: str = ""  # on the targets in the system, where this was asked
+    spare: float = 0.0  # what the worst off lacks of meeting its target surely, when proven
 
     @property
     def change(self) -> str:
@@ -72,11 +75,12 @@ class Aim:
     """How a system stands to its own targets, and the smallest single change that meets them.
 
     ``least`` is None where no change that was tried meets them; its ``verdict`` says how sure it
-    is.
+    is. Where theory does not handle the system, changes are tried as they are and none smaller.
     """
 
     standing: Standing
     least: Remedy | None = None
+    is_smallest: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,7 @@ class Budget(Shown):
 
 def _aim(aim: Aim) -> dict[str, Any]:
     least = aim.least and {**aim.least.to_document(), "verdict": aim.least.verdict}
-    return {**aim.standing.to_document(), "least": least}
+    return {**aim.standing.to_document(), "least": least, "is_smallest": aim.is_smallest}
 
 
 def explain(
@@ -235,9 +239,8 @@ class _Search:
 
     @cached_property
     def _wanted(self) -> Floats:
-        """What each subscriber should get and its error; NaN for those of whom nothing is asked."""
-        wanted, error = self.goal.shares(self.system), errors(self.everybody)
-        return np.asarray(wanted + np.where(np.isfinite(error), error, 0.0), dtype=np.float64)
+        """What each subscriber should get; NaN for those of whom nothing is asked."""
+        return self.goal.shares(self.system)
 
     def _shares(self, system: System) -> Floats:
         """Compute everybody's on-time share by theory; changes leave alone who wants what."""
@@ -256,7 +259,7 @@ class _Search:
         return float(shares[known] @ wanted[known] / wanted[known].sum())
 
     def _margin(self, shares: Floats) -> float:
-        """Compute by how much the worst off exceeds its target and error; NaN where none has one.
+        """Compute by how much the worst off exceeds its target; NaN where none has one.
 
         Of those that the goal asks for, where it leaves some out. What theory says that a change
         gives is added to what is known of now.
@@ -309,20 +312,18 @@ class _Search:
 
     def _sized(self, remedy: Remedy, meets: Callable[[Remedy], bool]) -> Remedy:
         """The same change, as small as meets the target; as it is where none does or none is."""
-        factor = _FACTOR.search(remedy.changes[0])
-        if factor is None:
+        if not _factors(remedy.changes):
             return remedy
-        log = math.log(float(factor[1]))
         high, best = 1.0, remedy
         while not meets(best):
             if high >= _MOST_TIMES:
                 return remedy
             high *= 2.0
-            best = self._after(_scaled(remedy.changes, math.exp(high * log)))
+            best = self._after(_scaled(remedy.changes, high))
         low = 0.0
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            one = self._after(_scaled(remedy.changes, math.exp(middle * log)))
+            one = self._after(_scaled(remedy.changes, middle))
             low, high, best = (low, middle, one) if meets(one) else (middle, high, best)
         return best
 
@@ -333,15 +334,16 @@ class _Search:
         """
         limit = math.inf
         for each in tried:
-            one = each
-            if math.isfinite(limit) and _FACTOR.search(each.changes[0]):
-                one = self._after(_resized(each.changes, limit))
-            if math.isfinite(limit) and not meets(one):
-                continue
-            sized = self._sized(one, meets)
-            if meets(sized) and _size(sized.changes) < limit:
-                limit = _size(sized.changes)
-                yield sized
+            with contextlib.suppress(TidingsError):  # a change that cannot be made larger
+                one = each
+                if math.isfinite(limit) and _factors(each.changes):
+                    one = self._after(_scaled(each.changes, limit / _size(each.changes)))
+                if math.isfinite(limit) and not meets(one):
+                    continue
+                sized = self._sized(one, meets)
+                if meets(sized) and _size(sized.changes) < limit:
+                    limit = _size(sized.changes)
+                    yield sized
 
     def aim(self, tried: tuple[Remedy, ...]) -> Aim | None:
         """Find the smallest change that meets the goal; None where it is met as it is.
@@ -352,23 +354,30 @@ class _Search:
         if stands is None:
             return None
 
-        def meets(remedy: Remedy) -> bool:
-            return remedy.margin >= 0.0
-
         self.progress("the smallest change that meets the targets")
         helping = [each for each in tried if each.gain > 0.0]
+        least, spare = None, 0.0
+        for _ in range(MOST_SIZES):
+            enough = self._enough(helping, spare)
+            if enough is None:
+                break
+            least = self._proof(enough)
+            if least.verdict == MEETS:
+                break
+            # The error that a share has after the change must fit above its target, too.
+            spare += least.spare
+        return Aim(standing=stands, least=least, is_smallest=self._by_theory)
+
+    def _enough(self, helping: list[Remedy], spare: float) -> Remedy | None:
+        """The smallest change after which the worst off has so much to spare, by theory."""
+
+        def meets(remedy: Remedy) -> bool:
+            return remedy.margin >= spare
+
         enough: Iterable[Remedy] = filter(meets, helping)
         if self._by_theory:
             enough = self._smallest(helping, meets)
-        enough = sorted(enough, key=lambda each: _size(each.changes))
-        least = None
-        for each in enough[:MOST_PROVEN]:
-            proof = self._proof(each)
-            least = least or proof
-            if proof.verdict == MEETS:
-                least = proof
-                break
-        return Aim(standing=stands, least=least)
+        return min(enough, key=lambda each: _size(each.changes), default=None)
 
     def proven(self, tried: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
         """The same with the best of them predicted as precisely as the system as it is.
@@ -404,7 +413,11 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
-        decided = "" if np.isnan(self._wanted).all() else verdict(self.system, self.goal, after)
+        decided, spare = "", 0.0
+        if not np.isnan(self._wanted).all():
+            decided = verdict(self.system, self.goal, after)
+            lacks = self._wanted + errors(after) - after.subscribers["on_time"].to_numpy()
+            spare = float(lacks[np.isfinite(lacks)].max(initial=0.0))
         after = _only(after, self.of)
         return replace(
             remedy,
@@ -412,6 +425,7 @@ class _Search:
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
             verdict=decided,
+            spare=spare,
         )
 
 
@@ -423,22 +437,30 @@ def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
     return replace(outcome, subscribers=rows[rows["subscriber"].isin(list(of))])
 
 
-def _scaled(changes: Changes, factor: float) -> Changes:
-    """The changes with another factor, in two digits."""
-    return tuple(_FACTOR.sub(f" x{factor:.2g}", each) for each in changes)
+def _factors(changes: Changes) -> list[float]:
+    """The factors of changes; empty where one of them has none."""
+    factors = [_FACTOR.search(each) for each in changes]
+    return [float(each[1]) for each in factors if each] if all(factors) else []
 
 
-def _resized(changes: Changes, size: float) -> Changes:
-    """The changes with the factor that makes them so large."""
-    factor = _FACTOR.search(changes[0])
-    assert factor is not None
-    return _scaled(changes, math.exp(math.copysign(size, math.log(float(factor[1])))))
+def _scaled(changes: Changes, power: float) -> Changes:
+    """The changes with this power of their factors, in three digits, rather larger than smaller."""
+    return tuple(
+        _FACTOR.sub(f" x{_three_digits(factor**power)}", each)
+        for each, factor in zip(changes, _factors(changes), strict=True)
+    )
+
+
+def _three_digits(factor: float) -> str:
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    digits = factor / unit
+    return f"{(math.ceil(digits - 1e-9) if factor > 1.0 else math.floor(digits + 1e-9)) * unit:.3g}"
 
 
 def _size(changes: Changes) -> float:
-    """How large changes are: the logarithm of their factor; unknown ones count as three times."""
-    factor = _FACTOR.search(changes[0])
-    return abs(math.log(float(factor[1]))) if factor else math.log(3.0)
+    """How large changes are: the logarithms of their factors; unknown ones count as three times."""
+    factors = _factors(changes)
+    return sum(abs(math.log(each)) for each in factors) if factors else math.log(3.0)
 
 
 def _error(outcome: Outcome) -> float:

@@ -39,8 +39,12 @@ class Target:
 
     def __post_init__(self) -> None:
         for name, value in (("share", self.share), ("of", self.of)):
-            if value is not None and not 0.0 <= value <= 1.0:
-                raise InvalidInputError(f"the target's {name} is {value}; wants a share, 0 to 1")
+            if value is None:
+                continue
+            if not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+                raise InvalidInputError(
+                    f"the target's {name} is {value!r}; wants a share from 0 to 1, such as 0.995"
+                )
 
     def wanted(self, system: System) -> Floats:
         """What each subscriber should get, as :meth:`shares`; refuses where nobody should."""

@@ -12,6 +12,7 @@ from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 
 LEAST = 1e-5  # below which nobody wants to know a share
+MOST = 0.5  # an error of so much says nothing of a share
 _NUMBER = r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*"
 _TEXT = re.compile(rf"{_NUMBER}(%?)(\s*of\s+(?:the\s+)?misses\s*)?", re.IGNORECASE)
 
@@ -51,13 +52,13 @@ def read_within(asked: float | str) -> Within:
         share, relative = float(number) / (100.0 if percent else 1.0), of_misses is not None
     else:
         share, relative = float(asked), False
-    if not (math.isfinite(share) and LEAST <= share < 1.0):
+    if not (math.isfinite(share) and LEAST <= share < (1.0 if relative else MOST)):
         raise _wrong(asked)
     return Within(share=share, of_misses=relative)
 
 
 def _wrong(asked: object) -> InvalidInputError:
     return InvalidInputError(
-        f"within is {asked!r}; wants a share of at least {LEAST:g} and below 1, such as "
+        f"within is {asked!r}; wants an error of at least {LEAST:g} and below {MOST:g}, such as "
         "0.005, or relative to late and lost events, such as '10% of misses'"
     )

@@ -18,6 +18,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.arrays import Bools, Floats
+from tidings.model.causes import at_most_missing
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
@@ -293,6 +294,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     return dataclasses.replace(
         answer,
         subscribers=rows,
+        causes=at_most_missing(answer.causes, rows),
         provenance={**answer.provenance, "promise": promise},
         remarks=(*answer.remarks, *_not_held(rows, missed, reason, do)),
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
-from tidings.model.causes import LEAST, Cause, in_order
+from tidings.model.causes import LEAST, Cause, at_most_missing, in_order
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
 from tidings.model.remarks import BLOCKED
@@ -73,10 +72,7 @@ def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> 
     if "outages" in set(beyond["cause"]):
         calm = calm[calm["cause"] != "outages"]
     every = pd.concat([each for each in (beyond, calm) if len(each)] or [beyond])
-    missing = 1.0 - answer.subscribers.set_index("subscriber")["on_time"]
-    most = missing.reindex(every["subscriber"]).to_numpy()
-    every["cost"] = np.minimum(every["cost"], most)
-    return _in_order(every[every["cost"] >= LEAST])
+    return _in_order(at_most_missing(every, answer.subscribers))
 
 
 def _in_order(rows: pd.DataFrame) -> pd.DataFrame:

@@ -45,7 +45,7 @@ def gate_table(document: Row, limit: int) -> FittingTable:
         shares("target", "target"),
         shares("on time", "on_time"),
         cells("error", error_text),
-        cells("", lambda row: WORDS[row["verdict"]], left=True, spare=3),
+        cells("verdict", lambda row: WORDS[row["verdict"]], left=True, spare=3),
         cells("main cause", main_cause, left=True),
         limit=limit,
         noun="subscribers",
@@ -64,7 +64,7 @@ def sentences(document: Row) -> Iterator[str]:
     if remedy is not None:
         yield f"Do: {_gives(remedy)}; {_AFTER[remedy['verdict']]}."
     if document["least"] is not None:
-        yield f"At least: {_gives(document['least'])}; that is enough for all targets."
+        yield f"Enough: {_gives(document['least'])}; all targets are then met."
 
 
 def _gives(remedy: Row) -> str:

@@ -173,7 +173,7 @@ def targets(aim: Aim | None, best: Remedy | None = None) -> str:
     """
     if aim is None:
         return ""
-    return f"{_standing(aim.standing)} {_least(aim.least, best)}"
+    return f"{_standing(aim.standing)} {_least(aim, best)}"
 
 
 def _standing(stands: Standing) -> str:
@@ -191,13 +191,15 @@ def _standing(stands: Standing) -> str:
     )
 
 
-def _least(least: Remedy | None, best: Remedy | None) -> str:
+def _least(aim: Aim, best: Remedy | None) -> str:
+    least = aim.least
     if least is None:
         return "No single change that was tried meets all targets."
+    which = "The least change" if aim.is_smallest else "A change (smaller ones were not tried)"
     sure = {"meets": "meets them all", "undecided": "meets them all, within its error"}
     said = sure.get(least.verdict, "comes nearest to meeting them all")
     same = best is not None and least.changes == best.changes
-    return f"The least change that {said}: {'the same' if same else _gives(least)}."
+    return f"{which} that {said}: {'the same' if same else _gives(least)}."
 
 
 def reason(

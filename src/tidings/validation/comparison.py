@@ -157,11 +157,18 @@ class Check:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verdict(Shown):
     """All checks of a comparison; it passes when each of them does."""
 
+    _table = "checks"
+    _columns = ("text", "value", "limit", "passed")
+
     checks: tuple[Check, ...]
+
+    def headline(self) -> str:
+        """Say whether all checks passed."""
+        return "Agrees" if self.passed else "Disagrees"
 
     @property
     def passed(self) -> bool:

@@ -255,6 +255,11 @@ def analyse(workload: Workload, *, formula: str = FORMULAS[0]) -> Analysis:
     Where a queue is overloaded, responses and latencies through it are infinite; utilisations are
     offered loads, so that they say by how much.
     """
+    if not isinstance(workload, Workload):
+        raise InvalidInputError(
+            f"td.analyse: got {type(workload).__name__}; wants a workload (td.workload_of(system) "
+            "makes one)"
+        )
     if formula not in FORMULAS:
         raise InvalidInputError(f"the formula '{formula}'; wants one of {', '.join(FORMULAS)}")
     visits = np.array([visit_ratios(workload, flow) for flow in workload.flows])
