@@ -110,6 +110,7 @@ def broken(past, promised):
 def test_a_promise_is_broken_when_it_is_for_long_and_still_is():
     assert broken(minutes(*[0.9] * 60), 0.999)
     assert not broken(minutes(*[0.9] * 60, *[1.0] * 60), 0.999)  # it was, an hour ago
+    assert not broken(minutes(*[0.9] * 300, *[1.0] * 31), 0.999)  # it was for hours, and is over
     assert not broken(minutes(*[0.9995] * 60), 0.999)
 
 
