@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidings.model.reading import loads as loads
     from tidings.model.reading import save as save
     from tidings.model.system import System as System
+    from tidings.model.system_summary import check as check
     from tidings.model.system_workload import workload_of as workload_of
     from tidings.petri.generating import generate_net as generate_net
     from tidings.petri.reading import load_net as load_net
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from tidings.reporting.drawing import svg as svg
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
+    from tidings.reporting.queueing_networks import export as export
     from tidings.simulation.catching_up import CatchUpOptions as CatchUpOptions
     from tidings.simulation.catching_up import catch_up as catch_up
     from tidings.simulation.options import SimulationOptions as SimulationOptions
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from tidings.traces.reading import read_traces as read_traces
     from tidings.traces.session import spark_session as spark_session
     from tidings.validation.comparison import compare as compare
+    from tidings.validation.comparison import validate as validate
 
 _HOMES = {
     "CatchUpOptions": "simulation.catching_up",
@@ -87,11 +90,13 @@ _HOMES = {
     "catch_up": "simulation.catching_up",
     "changed": "planning.changes",
     "characterise": "characterisation.job",
+    "check": "model.system_summary",
     "checked_history": "histories.checking",
     "compare": "validation.comparison",
     "demonstrate": "demonstration.run",
     "dumps": "model.reading",
     "explain": "planning.budget",
+    "export": "reporting.queueing_networks",
     "gate": "planning.verbs",
     "generate_net": "petri.generating",
     "generate_traces": "sweeps.generating",
@@ -122,6 +127,7 @@ _HOMES = {
     "simulate_net": "petri.simulating",
     "spark_session": "traces.session",
     "svg": "reporting.drawing",
+    "validate": "validation.comparison",
     "whatif": "planning.verbs",
     "workload_of": "model.system_workload",
     "write_page": "reporting.page",

@@ -10,7 +10,8 @@ from tidings.model.behaviour import Channel
 from tidings.model.features import FEATURES
 from tidings.model.record_tables import column
 from tidings.model.system import Broker, System
-from tidings.planning.adjustments import ADJUSTMENTS, Factor
+from tidings.planning.adjustments import ADJUSTMENTS
+from tidings.planning.change_kinds import Factor
 from tidings.planning.changes import changed
 
 NO_RATE = 1e-6  # of what is published: so rare that no event ever meets another

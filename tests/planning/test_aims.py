@@ -82,7 +82,7 @@ def test_predict_answers_before_it_lists(slow, tmp_path, capsys):
     first = next(number for number, line in enumerate(lines) if "subscriber  " in line)
     above = " ".join(lines[:first])
     assert f"The least change that meets them all: {slow[1].aim.least.change} gives" in above
-    assert "Why: Travelling c → d costs most" in above
+    assert "Why: Mainly travelling c → d: " in above
 
 
 def test_json_says_what_costs_all_events_most(slow, tmp_path, capsys):

@@ -76,6 +76,10 @@ PLANTED = {
     "waiting at c": ({"brokers.c.service": {"exponential": "9.5ms"}}, "speed 'c' x2"),
     "travelling c → d": ({"links.2.delay": "190ms"}, "delay 'c--d' x0.5"),
     "a deadline shorter than the path without waiting": ({"lifetime": "14ms"}, "lifetime all x2"),
+    "a deadline shorter than the path without waiting (q)": (
+        {"publishers.q.content": {"event": {"topic": "x"}, "lifetime": "5ms"}},
+        "lifetime 'q' x2",
+    ),
     "overload of b": ({"brokers.b.service": {"exponential": "12ms"}}, "speed 'b' x1.7"),
     "outages of c": (
         {
@@ -90,7 +94,7 @@ PLANTED = {
     ),
     "bursts of p": (
         {"publishers.p.every": BURSTS, "brokers.a.service": {"exponential": "8ms"}},
-        "rate 'p' 50/s",
+        "bursts 'p' none",
     ),
     "the queue of s": (
         {"subscribers.s.processing": {"exponential": "9.7ms"}},
@@ -212,7 +216,7 @@ def test_changes_that_theory_cannot_tell_from_the_best_are_proven(off, proven, m
     monkeypatch.setattr(module._Search, "_proof", lambda _, remedy: replace(remedy, error=0.0))
     outcome = predict(two_brokers())
     search = module._Search(
-        system=two_brokers(), outcome=outcome, target=None, progress=lambda _: None
+        system=two_brokers(), everybody=outcome, target=None, progress=lambda _: None
     )
     search.__dict__["_before"] = outcome.on_time - off  # what theory says of the system as it is
     gains = {"best": 0.05, "next": 0.04, "far": 0.01}

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from doc_pages import ROOT
 from planning.small_systems import one_queue, two_brokers
 from tidings.errors import InvalidInputError
 from tidings.model import reading
@@ -90,6 +91,17 @@ def test_a_lifetime_of_contents_gives_way_to_that_of_its_publisher():
     assert [row.lifetime for row in fixed.content.table] == [None, None]
 
 
+def test_without_bursts_as_much_is_published_at_random_times(system):
+    bursty = changed(
+        system, ["rate p {hyperexponential: [{p: 0.9, mean: 100ms}, {p: 0.1, mean: 10s}]}"]
+    )
+    assert bursty.publishers[0].is_uneven
+    for whom in ("p", "all"):
+        calm = changed(bursty, [f"bursts {whom} none"])
+        assert calm.publishers[0].every == Exponential(mean_s=0.9 * 0.1 + 0.1 * 10.0)
+        assert calm.publishers[1] == bursty.publishers[1]
+
+
 def test_recovery(system):
     found = changed(system, ["scheme buffering", "refresh 10s"]).recovery
     assert (found.scheme, found.refresh_s) == ("buffering", 10.0)
@@ -140,6 +152,9 @@ def test_subscribers_are_added(system):
         ("rate p", "wants rate NAME VALUE"),
         ("rate p 0", "a rate above 0"),
         ("rate p x0", "a factor above 0"),
+        ("bursts p none", "nothing that this change applies to"),
+        ("bursts p x2", "a value, not a factor"),
+        ("bursts p fewer", "none"),
         ("rate p xx", "a factor above 0"),
         ("speed hub 2", "wants a factor"),
         ("reliability hub--east x2", "a value, not a factor"),
@@ -164,11 +179,14 @@ def test_what_cannot_be_is_said(system, change, said):
     assert f"'{change}'" in str(caught.value)
 
 
-def test_every_verb_is_documented():
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_documented(verb):
     from tidings.planning import changes
 
-    for verb in VERBS:
-        assert verb in changes.__doc__, verb
+    page = (ROOT / "docs/reference/changes.md").read_text("utf-8")
+    example = re.compile(rf"(?<![\w`])`{verb} [^`]+`")
+    assert re.search(rf"\b{verb}\b", changes.__doc__)
+    assert example.search(page), verb
 
 
 def test_messages_quote_changes_so_that_quotes_in_them_can_be_told_from_theirs():

@@ -52,6 +52,23 @@ def test_causes_and_the_change_are_those_of_who_misses_its_target():
     assert document["remedy"]["on_time"] == pytest.approx(after, abs=1e-4)
     assert document["remedy"]["verdict"] == MEETS
     assert after > 0.9
+    enough = (1.0 + math.log(10.0) / 0.3) / 5.0  # times as fast: exactly 0.9 on time
+    assert 0.0 <= _factor(document["least"]["change"], "slow") - enough < 0.1
+
+
+def test_the_smallest_change_is_enough_for_as_many_as_the_target_asks_for():
+    """Two of three need a little more; the third would need another broker to be faster."""
+    system = reading.loads(BRANCHES)
+    assert hold(system, Target(share=0.97)).least is None
+    two_of_three = hold(system, Target(share=0.97, of=2 / 3))
+    enough = (40.0 + math.log(1 / 0.03) / 0.3) / 50.0
+    assert 0.0 <= _factor(two_of_three.least.change, "quick") - enough < 0.1
+
+
+def _factor(change, broker):
+    verb, name, factor = change.split()
+    assert (verb, name) == ("speed", f"'{broker}'")
+    return float(factor.removeprefix("x"))
 
 
 def test_a_change_that_is_not_enough_is_said_to_be_none():

@@ -14,8 +14,8 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.model.reading import from_document, loads
 from tidings.prediction import predict as room
-from tidings.prediction.joining import joined
 from tidings.prediction.predict import predict
+from tidings.prediction.row_joining import joined
 from tidings.prediction.theory import TheoryAnswer
 
 SYSTEM = loads(
@@ -60,6 +60,7 @@ class Engines:
         self.stated = [0.001, 0.02, math.inf]
         self.simulated = answered("simulated", [0.91, 0.81, 0.71])
         self.widths = [0.002, 0.003, 0.004]
+        self.possible = [1.0, 1.0, 1.0]
         self.options = None
         monkeypatch.setattr(room, "answer_by_theory", self._theorise)
         monkeypatch.setattr(room, "simulate", self._simulate)
@@ -69,7 +70,12 @@ class Engines:
         if isinstance(self.theory, Exception):
             raise self.theory
         regimes = pd.DataFrame({"row": range(3), "stated": self.stated})
-        return TheoryAnswer(outcome=self.theory, regimes=regimes, roughness=np.zeros(3))
+        return TheoryAnswer(
+            outcome=self.theory,
+            regimes=regimes,
+            roughness=np.zeros(3),
+            possible=np.array(self.possible),
+        )
 
     # ---- as the table of measured errors
 
@@ -154,6 +160,23 @@ def test_an_error_is_never_more_than_a_share_can_be_off(engines):
     rows = predict(SYSTEM).subscribers
     assert rows["by"].tolist() == ["theory"] * 3
     assert rows["error"].tolist() == [0.001, 0.02, 0.7]
+
+
+def test_what_takes_longer_than_its_lifetime_for_certain_is_late_for_certain():
+    """Constants of 30 ms for events of 29 or 31 ms, behind a server that theory is not sure of."""
+    text = """
+        tidings: 1
+        brokers: {{a: {{service: 10ms}}, b: {{service: 10ms}}}}
+        links: [{{between: [a, b], delay: 10ms}}]
+        publishers: {{p: {{at: a, every: {{gamma: {{mean: 11ms, scv: 2}}}}, lifetime: {}, content: {{event: {{x: 1}}}}}}}}
+        subscribers: {{s: {{at: b, wants: {{}}}}}}
+        """  # noqa: E501
+    impossible, possible = (
+        predict(loads(text.format(lifetime)), seconds=1.0, causes=False).subscribers.iloc[0]
+        for lifetime in ("29ms", "30ms")
+    )
+    assert impossible[["on_time", "error", "by"]].tolist() == [0.0, 0.0, "theory"]
+    assert possible["on_time"] > 0.05
 
 
 def test_of_misses_more_is_wanted_where_less_is_missed(engines):

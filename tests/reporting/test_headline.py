@@ -187,7 +187,6 @@ def test_targets_are_said_with_the_least_change_that_meets_them(verdict, said):
     assert "50.0 % of the subscribers with a target reach it (predicted)" in text
     assert "the worst, billing, lies 8.5 (± 0.33) percentage points below its own." in text
     assert said in text
-    assert ("as often, at random times" in text) == (verdict is not None)
 
 
 def test_a_change_that_was_named_is_not_told_again():

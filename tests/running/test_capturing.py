@@ -11,14 +11,17 @@ from collections import Counter, defaultdict
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tidings as td
 from running.nats_cluster import nats_cluster
+from tidings.cli.capture import _import_all
 from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Names, attribute
-from tidings.running.capturing import Plan, capture
+from tidings.running.capturing import Captured, Plan, capture
+from tidings.traces.importing import Imported
 
 nats = pytest.importorskip("nats")
 
@@ -226,3 +229,13 @@ def test_senders_of_common_subjects_are_told_apart_by_their_counters():
     assert dict(found.of("a"))["x"] == pytest.approx(0.5, abs=0.2)
     assert dict(found.of("c")).get("y", 0.0) > 0.85
     assert found.of("never heard") == []
+
+
+def test_tables_that_a_new_capture_does_not_have_do_not_stay_from_an_old_one(tmp_path, monkeypatch):
+    nothing = Imported(account=pd.DataFrame(), window=None, notes=())
+    monkeypatch.setattr("tidings.traces.importing.import_traces", lambda *_: nothing)
+    for name in ("hops", "probes", "consumers"):
+        (tmp_path / "traces" / name).mkdir(parents=True)
+    without = Captured(reports=1, heard=1, traced=1, sampled=1.0, seconds=1.0, probes=0, notes=())
+    _import_all(None, without, tmp_path, tmp_path / "traces", lambda _: None)
+    assert [each.name for each in (tmp_path / "traces").iterdir()] == ["hops"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -193,6 +194,9 @@ def _import_all(
     if polls:
         aside = to / _CONSUMERS
         parts.append(import_traces(session, lambda _: read_jsz(session, polls), polls, aside, step))
+    have = {"probes": captured.probes > 0, _CONSUMERS: bool(polls)}
+    for name in (name for name, is_new in have.items() if not is_new):
+        shutil.rmtree(to / name, ignore_errors=True)  # of a capture before, which this one replaces
     return Imported(
         account=pd.concat([each.account for each in parts], ignore_index=True),
         window=parts[0].window,
@@ -212,8 +216,8 @@ def _capture_mqtt(plan: MqttPlan, to: Path, *, replace: bool, as_json: bool) -> 
     write_trace_folder(captured.tables, captured.manifest, to, overwrite=replace)
     rows = {name: table.num_rows for name, table in captured.tables.items()}
     if as_json:
-        told = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
-        console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **told})
+        counts = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
+        console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **counts})
     console.note(
         f"heard {captured.heard} messages in {plan.seconds:g} s and sent {captured.probes} probes. "
         f"Wrote {to}; next: tidings characterise {to} --to fitted.yaml"

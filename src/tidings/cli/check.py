@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tidings.cli import console, options
-
-if TYPE_CHECKING:
-    from tidings.model.system import System
-
-TRACES = "connectivity from traces"
 
 
 def check(
@@ -80,13 +75,12 @@ def _schema(systems: list[Path], *, schema: bool, install: bool) -> None:
 def _check_all(systems: list[Path]) -> None:
     """Check files one by one, all of them, and fail if one of them is no valid system."""
     from tidings.errors import InvalidInputError
-    from tidings.model import reading
+    from tidings.model.system_summary import check_file
 
     wrong = 0
     for each in systems:
         try:
-            checked = reading.load(each)
-            _require_files(checked, each)
+            check_file(each)
             console.show(f"{each}: a valid system")
         except InvalidInputError as error:
             console.complain(error)
@@ -100,12 +94,11 @@ def _check_one(system: Path, *, json: bool, canonical: bool) -> None:
     from rich.text import Text
 
     from tidings.model import reading
+    from tidings.model.system_summary import check_file, facts_of
     from tidings.model.yaml_text import dump
 
-    checked = reading.load(system)
-    facts = _facts(checked)
-    if TRACES in facts["features_used"]:
-        _require_files(checked, system)
+    checked = check_file(system)
+    facts = facts_of(checked)
     if canonical:
         document = reading.system_document(checked)
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
@@ -118,45 +111,3 @@ def _check_one(system: Path, *, json: bool, canonical: bool) -> None:
         shown = ", ".join(value) if isinstance(value, list) else str(value)
         table.add_row(name.replace("_", " "), Text(shown or "none"))
     console.show(f"{system}: a valid system", table)
-
-
-def _require_files(system: System, name: Path) -> None:
-    """Refuse a system that names missing files, each with the path that was looked at."""
-    from tidings.errors import InvalidSystemError, Problem
-
-    missing: dict[str, str] = {}
-    for section in ("publishers", "subscribers"):
-        for peer in getattr(system, section):
-            trace = peer.connectivity.trace if peer.connectivity is not None else None
-            if trace is not None and not Path(trace).exists():
-                missing.setdefault(trace, f"{section}.{peer.name}.connectivity.trace")
-    if not missing:
-        return
-    problems = [
-        Problem(
-            at=at,
-            saw=f"'{trace}', and there is no file {Path(trace).absolute()}",
-            want="a file that exists",
-            fix="a relative path starts from the folder where the command runs",
-        )
-        for trace, at in missing.items()
-    ]
-    count = "1 missing file" if len(problems) == 1 else f"{len(problems)} missing files"
-    raise InvalidSystemError(f"{name}: {count}", problems)
-
-
-def _facts(system: System) -> dict[str, Any]:
-    from tidings.model import reading
-    from tidings.model.features import used_features
-
-    return {
-        "description": system.description or "",
-        "brokers": len(system.brokers),
-        "links": len(system.links),
-        "publishers": len(system.publishers),
-        "published_per_s": round(sum(p.rate_per_s for p in system.publishers), 6),
-        "subscribers": sum(subscriber.count for subscriber in system.subscribers),
-        "distinct_filters": len({subscriber.wants for subscriber in system.subscribers}),
-        "features_used": list(used_features(system)),
-        "fingerprint": reading.fingerprint(system),
-    }

@@ -98,10 +98,10 @@ def _live(
     from tidings.demonstration.live import SLOW, TIMES_SLOWER, traffic
     from tidings.watching.rounds import watching
 
-    told: list[Alarm] = []
+    alarms: list[Alarm] = []
 
     def tell(alarm: Alarm) -> None:
-        told.append(alarm)
+        alarms.append(alarm)
         show_alarm(alarm, json=json)
 
     end_s, is_slow, named = time.monotonic() + 60.0 * minutes, False, False
@@ -120,7 +120,7 @@ def _live(
                 console.note(f"Now {SLOW} takes {TIMES_SLOWER:g} times as long for every event.")
                 playing.slow_down()
                 is_slow = True
-            named = any(SLOW in alarm.where for alarm in told)
+            named = any(SLOW in alarm.where for alarm in alarms)
             if json and named:
                 break
             time.sleep(LOOK_S)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model.writing import check_file, write_file
+from tidings.model.writing import check_file
 
 
 def export(
@@ -27,13 +27,11 @@ def export(
     """
     from tidings.model import reading
 
-    if to.suffix != ".jsimg":
-        raise typer.BadParameter(f"'{to}' is no .jsimg file")
     check_file(to)
     loaded_system = reading.load(system)
-    from tidings.reporting.queueing_networks import jsimg
+    from tidings.reporting import queueing_networks
 
-    write_file(to, jsimg(loaded_system, to.stem).encode())
+    queueing_networks.export(loaded_system, to)
     if json:
         console.show_json({"file": str(to)})
     else:

@@ -168,6 +168,23 @@ class Consumers:
         """Whether publishers wait while its buffer is full."""
         return self.buffer is not None and self.when_full == WHEN_FULL[2]
 
+    def with_even_keys(self) -> Consumers:
+        """The same, with partitions of equal shares that members have in turn."""
+        if self.partitions is None:
+            return self
+        return replace(self, partitions=replace(self.partitions, shares=(), owners=()))
+
+    def with_member(self, name: str, law: Law) -> Consumers:
+        """The same, in which the member of this name takes another time for an event."""
+        members = (
+            replace(each, processing=law) if each.name == name else each for each in self.members
+        )
+        return replace(self, members=tuple(members))
+
+    def with_crashes(self, failure: Failure | None) -> Consumers:
+        """The same, whose members by name crash so; None: never."""
+        return replace(self, members=tuple(replace(each, failure=failure) for each in self.members))
+
     def each(self) -> Iterator[Member]:
         """Give every member on its own, each with a name of its own."""
         for member in self.members or (Member(name="", count=self.count),):

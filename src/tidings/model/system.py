@@ -37,7 +37,13 @@ from tidings.model.behaviour import (
     Station,
 )
 from tidings.model.consumers import CONSUMERS, Consumers
-from tidings.model.content import Content, content_document, content_schema, read_content
+from tidings.model.content import (
+    Content,
+    ContentTable,
+    content_document,
+    content_schema,
+    read_content,
+)
 from tidings.model.covering import read_wants
 from tidings.model.document import Place
 from tidings.model.filters import Filter, filter_document, filter_schema
@@ -244,6 +250,16 @@ class Publisher:
         """Whether it publishes in bursts, by a clock, or more at some times than at others."""
         return self.every is None or self.every.scv > UNEVEN
 
+    @property
+    def has_deadline(self) -> bool:
+        """Whether it, or some of what it publishes, has a lifetime of its own."""
+        of_contents = (
+            [row.lifetime for row in self.content.table]
+            if isinstance(self.content, ContentTable)
+            else [self.content.lifetime]
+        )
+        return any(each is not None for each in (self.lifetime, *of_contents))
+
     def evenly(self) -> Publisher:
         """The same publisher as often, at random."""
         every = Exponential(mean_s=1.0 / self.rate_per_s)
@@ -428,5 +444,5 @@ class System:
         return summary_html(self)
 
     def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
-        """How long an event is of use: its own word, else the publisher's, else the system's."""
+        """Find how long an event is of use: its own lifetime, its publisher's or the system's."""
         return own or publisher.lifetime or self.lifetime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tidings.errors import InvalidInputError
@@ -21,9 +21,8 @@ from tidings.model.behaviour import (
     Service,
     Station,
 )
-from tidings.model.consumers import CHOICES, MOST_MEMBERS
 from tidings.model.content import Content, ContentTable
-from tidings.model.laws import Exponential, Law
+from tidings.model.laws import Exponential
 from tidings.model.records import Kind
 from tidings.model.system import (
     Broker,
@@ -32,37 +31,16 @@ from tidings.model.system import (
     Network,
     Publisher,
     Recovery,
-    Subscriber,
     System,
 )
+from tidings.planning.change_kinds import Adjustment, Factor, new_law, own_field
 from tidings.planning.choices import ALL
+from tidings.planning.group_changes import GROUP_ADJUSTMENTS
 from tidings.planning.selections import GONE, edited
 
 _FACTOR = re.compile(r"[x×*]\s*(.+)")
 _NOTHING = "none"
 PEERS = ("publishers", "subscribers")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """How many times what it was."""
-
-    times: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adjustment:
-    """One thing that can be changed: whose it is, what a value looks like, and what it does.
-
-    ``edit`` gives the record with the value, which may be a :class:`Factor` (where ``scales``) or
-    None for "none"; it gives None where the record has nothing to change.
-    """
-
-    sections: tuple[str, ...]
-    kind: Kind | None  # None: a factor only
-    edit: Callable[[Any, Any], Any]
-    scales: bool = True
-    may_be_none: bool = False
 
 
 def adjust(system: System, verb: str, target: str, text: str) -> System:
@@ -114,13 +92,6 @@ def _read(how: Adjustment, verb: str, text: str) -> Any:
     return Factor(times=times)
 
 
-def _law(old: Law | None, value: Any) -> Law | None:
-    """The new law; with a factor, the old one scaled, and None where there was none."""
-    if not isinstance(value, Factor):
-        return value  # type: ignore[no-any-return]
-    return None if old is None else old.scaled(value.times)
-
-
 # ---- one function for each thing that can be changed ---------------------------------------------
 
 
@@ -137,6 +108,10 @@ def _rate(publisher: Publisher, value: Any) -> Publisher:
         )
     every = Exponential(mean_s=1.0 / value) if isinstance(value, float) else value
     return replace(publisher, every=every, rates=None, publishes=None)
+
+
+def _bursts(publisher: Publisher, value: None) -> Publisher | None:
+    return publisher.evenly() if publisher.is_uneven else None
 
 
 def _read_rate(place: Any) -> Any:
@@ -211,7 +186,7 @@ def _through(edit: Callable[[Channel, Any], Channel | None]) -> Callable[[Any, A
 def _delay(channel: Channel, value: Any) -> Channel | None:
     if isinstance(value, Factor) and channel.delay.mean_s == 0.0:
         return None
-    return replace(channel, delay=_law(channel.delay, value) or channel.delay)
+    return replace(channel, delay=new_law(channel.delay, value) or channel.delay)
 
 
 def _wider(record: Any, value: Any) -> Any:
@@ -246,15 +221,6 @@ def _failure(record: Any, value: Any) -> Any:
     return replace(record, there=there, back=back)
 
 
-def _crashing(subscriber: Subscriber, value: Any) -> Subscriber | None:
-    """A consumer group all of whose members by name crash so; None where it has none."""
-    old = subscriber.consumers
-    if old is None or not old.members:
-        return None
-    members = tuple(replace(each, failure=value) for each in old.members)
-    return replace(subscriber, consumers=replace(old, members=members))
-
-
 def _availability(record: Any, value: float) -> Any:
     old = record.there.failure if isinstance(record, Link) else record.failure
     if old is None:
@@ -270,105 +236,10 @@ def _connected(field: str) -> Callable[[Any, Any], Any]:
         old = peer.connectivity
         if old is None or getattr(old, field) is None:
             return None
-        law = _law(getattr(old, field), value)
+        law = new_law(getattr(old, field), value)
         return replace(peer, connectivity=replace(old, **{field: law}))
 
     return edit
-
-
-def _own(field: str) -> Callable[[Any, Any], Any]:
-    """An edit of a record's own field, a value or a law."""
-
-    def edit(record: Any, value: Any) -> Any:
-        old = getattr(record, field)
-        if isinstance(value, Factor) and old is None:
-            return None
-        return replace(record, **{field: _law(old, value)})
-
-    return edit
-
-
-def _shared(field: str) -> Callable[[Any, Any], Any]:
-    """An edit of how the consumers of a group share their events."""
-
-    def edit(subscriber: Any, value: Any) -> Any:
-        old = subscriber.consumers
-        return (
-            None if old is None else replace(subscriber, consumers=replace(old, **{field: value}))
-        )
-
-    return edit
-
-
-def _held(subscriber: Any, value: int) -> Any:
-    """A group whose members hold so many events at most; of those that fetch, fetch so many.
-
-    They ask for more no sooner than they may.
-    """
-    old = subscriber.consumers
-    if old is None:
-        return None
-    if old.fetch is not None:
-        fetch = replace(old.fetch, size=max(value, 1))
-        return replace(subscriber, consumers=replace(old, fetch=fetch))
-    refill = None if old.refill is not None and old.refill > value else old.refill
-    return replace(subscriber, consumers=replace(old, prefetch=value, refill=refill))
-
-
-def _even_keys(subscriber: Any, value: str) -> Any:
-    """A group whose partitions get the same share of events each, and members in turn."""
-    old = subscriber.consumers
-    if old is None or old.partitions is None:
-        return None
-    even = replace(old.partitions, shares=(), owners=())
-    return replace(subscriber, consumers=replace(old, partitions=even))
-
-
-def _processed(subscriber: Any, value: Any) -> Any:
-    """A subscriber whose time for an event is another; times a factor, those of members too."""
-    old = subscriber.consumers
-    own = _own("processing")(subscriber, value)
-    if old is None or not isinstance(value, Factor) or not any(m.processing for m in old.members):
-        return own
-    members = tuple(replace(each, processing=_law(each.processing, value)) for each in old.members)
-    return replace(own or subscriber, consumers=replace(old, members=members))
-
-
-def _one_member(subscriber: Any, value: tuple[str, Law]) -> Any:
-    """A group one of whose members takes another time for an event."""
-    name, law = value
-    old = subscriber.consumers
-    if old is None or name not in {each.name for each in old.members}:
-        return None
-    members = tuple(
-        replace(each, processing=law) if each.name == name else each for each in old.members
-    )
-    return replace(subscriber, consumers=replace(old, members=members))
-
-
-def _read_member(place: Any) -> Any:
-    """A member and its time for an event, such as slow: 5ms."""
-    value = place.value
-    if not isinstance(value, dict) or len(value) != 1:
-        place.report("a member and its time for an event, such as {slow: 5ms}")
-        return None
-    (name,) = value
-    return str(name), POSITIVE_LAW.read(place.inside(name))
-
-
-_MEMBER = Kind(label="a member and a law", read=_read_member, schema=dict)
-
-
-def _members(subscriber: Any, value: int) -> Any:
-    """A group of so many members, who have partitions in turn; None where they are not alike."""
-    old = subscriber.consumers
-    if old is None or len(old.members) > 1:
-        return None
-    partitions = None if old.partitions is None else replace(old.partitions, owners=())
-    if old.members:
-        members = (replace(old.members[0], count=value),)
-        return replace(subscriber, consumers=replace(old, members=members, partitions=partitions))
-    return replace(subscriber, consumers=replace(old, count=value, partitions=partitions))
 
 
 def _lives(system: System, peer: Any, value: Any) -> Any:
@@ -376,19 +247,19 @@ def _lives(system: System, peer: Any, value: Any) -> Any:
     age as late.
     """
     if not isinstance(peer, Publisher):
-        return _own("lifetime")(peer, value)
+        return own_field("lifetime")(peer, value)
     content = _contents(peer.content, value)
     old = peer.lifetime or system.lifetime
     if isinstance(value, Factor) and old is None and content == peer.content:
         return None
-    return replace(peer, content=content, lifetime=_law(old, value))
+    return replace(peer, content=content, lifetime=new_law(old, value))
 
 
 def _contents(content: Content, value: Any) -> Content:
     """Contents whose own lifetimes are scaled, or give way to one that holds for all."""
 
     def own(holder: Any) -> Any:
-        return replace(holder, lifetime=_law(holder.lifetime, _none_unless_factor(value)))
+        return replace(holder, lifetime=new_law(holder.lifetime, _none_unless_factor(value)))
 
     if isinstance(content, ContentTable):
         return replace(content, table=tuple(own(row) for row in content.table))
@@ -404,11 +275,11 @@ def _with_lifetimes(system: System, value: Any) -> System:
     inner = _none_unless_factor(value)
 
     def own(peer: Any) -> Any:
-        return replace(peer, lifetime=_law(peer.lifetime, inner))
+        return replace(peer, lifetime=new_law(peer.lifetime, inner))
 
     return replace(
         system,
-        lifetime=_law(system.lifetime, value),
+        lifetime=new_law(system.lifetime, value),
         publishers=tuple(
             replace(own(each), content=_contents(each.content, value)) for each in system.publishers
         ),
@@ -422,6 +293,13 @@ _COMPONENTS = ("brokers", "links", "failure_groups")
 
 ADJUSTMENTS: dict[str, Adjustment] = {
     "rate": Adjustment(sections=("publishers",), kind=_RATE, edit=_rate),
+    "bursts": Adjustment(
+        sections=("publishers",),
+        kind=records.choice(_NOTHING),
+        edit=_bursts,
+        scales=False,
+        may_be_none=True,
+    ),
     "speed": Adjustment(sections=("brokers",), kind=None, edit=_speed),
     "service": Adjustment(sections=("brokers",), kind=SERVICE, edit=_service, may_be_none=True),
     "servers": Adjustment(
@@ -434,7 +312,7 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     "batch": Adjustment(
         sections=("publishers",),
         kind=records.part(Batch),
-        edit=_own("batch"),
+        edit=own_field("batch"),
         scales=False,
         may_be_none=True,
     ),
@@ -450,56 +328,20 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     "connectivity": Adjustment(
         sections=PEERS,
         kind=CONNECTIVITY,
-        edit=_own("connectivity"),
+        edit=own_field("connectivity"),
         scales=False,
         may_be_none=True,
     ),
-    "crashes": Adjustment(
-        sections=("subscribers",), kind=FAILURE, edit=_crashing, scales=False, may_be_none=True
-    ),
-    "members": Adjustment(
-        sections=("subscribers",),
-        kind=records.whole(1, MOST_MEMBERS),
-        edit=_members,
-        scales=False,
-    ),
-    "prefetch": Adjustment(
-        sections=("subscribers",), kind=records.whole(0), edit=_held, scales=False
-    ),
-    "ack_wait": Adjustment(
-        sections=("subscribers",),
-        kind=records.POSITIVE_TIME,
-        edit=_shared("ack_wait_s"),
-        scales=False,
-        may_be_none=True,
-    ),
-    "deliveries": Adjustment(
-        sections=("subscribers",),
-        kind=records.whole(1),
-        edit=_shared("deliveries"),
-        scales=False,
-        may_be_none=True,
-    ),
-    "processing": Adjustment(
-        sections=("subscribers",), kind=LAW, edit=_processed, may_be_none=True
-    ),
-    "member": Adjustment(sections=("subscribers",), kind=_MEMBER, edit=_one_member, scales=False),
-    "choose": Adjustment(
-        sections=("subscribers",),
-        kind=records.choice(*CHOICES),
-        edit=_shared("choose"),
-        scales=False,
-    ),
-    "keys": Adjustment(
-        sections=("subscribers",), kind=records.choice("even"), edit=_even_keys, scales=False
-    ),
+    **GROUP_ADJUSTMENTS,
     "stays": Adjustment(
-        sections=("subscribers",), kind=POSITIVE_LAW, edit=_own("stays"), may_be_none=True
+        sections=("subscribers",), kind=POSITIVE_LAW, edit=own_field("stays"), may_be_none=True
     ),
-    "away": Adjustment(sections=("subscribers",), kind=LAW, edit=_own("away"), may_be_none=True),
-    "lifetime": Adjustment(sections=PEERS, kind=LAW, edit=_own("lifetime"), may_be_none=True),
+    "away": Adjustment(
+        sections=("subscribers",), kind=LAW, edit=own_field("away"), may_be_none=True
+    ),
+    "lifetime": Adjustment(sections=PEERS, kind=LAW, edit=own_field("lifetime"), may_be_none=True),
     "target": Adjustment(
-        sections=("subscribers",), kind=records.SHARE, edit=_own("target"), scales=False
+        sections=("subscribers",), kind=records.SHARE, edit=own_field("target"), scales=False
     ),
 }
 

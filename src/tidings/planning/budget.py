@@ -25,7 +25,7 @@ from tidings.model.outcome_files import costs_document
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
-from tidings.planning.changes import as_advice, changed
+from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, Standing, Target, errors, foretell, standing, verdict
 from tidings.planning.remedies import Changes, promising
 from tidings.prediction.network.arriving import on_time_and_mean
@@ -36,6 +36,7 @@ FEW_CAUSES = 3  # whose remedies are tried for a single best change, the dearest
 ALIKE = 3  # digits of a gain after the point; who differs in later ones gives as much
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
+OWN = Target()  # what the system file asks for
 _FACTOR = re.compile(r" x([0-9.]+)")
 _MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvings between two
 
@@ -60,10 +61,10 @@ class Remedy:
         """What is changed, as ``whatif`` takes it."""
         return "; ".join(self.changes)
 
-    @property
-    def words(self) -> str:
-        """What is changed, as advice."""
-        return as_advice(self.change)
+    def to_document(self) -> dict[str, Any]:
+        """The change and what it gives as plain data."""
+        names = ("change", "on_time", "gain", "error")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ class Budget(Shown):
             "target": self.target,
             "causes": costs_document(self.totals),
             "bottleneck": self.bottleneck,
-            "remedies": [_remedy(each) for each in self.remedies],
+            "remedies": [each.to_document() for each in self.remedies],
             "aim": None if self.aim is None else _aim(self.aim),
             "untried": self.untried,
             "subscribers": subscribers,
@@ -137,13 +138,8 @@ class Budget(Shown):
         return dict(plain(document))
 
 
-def _remedy(remedy: Remedy) -> dict[str, Any]:
-    names = ("change", "on_time", "gain", "error")
-    return {name: getattr(remedy, name) for name in names}
-
-
 def _aim(aim: Aim) -> dict[str, Any]:
-    least = aim.least and {**_remedy(aim.least), "verdict": aim.least.verdict}
+    least = aim.least and {**aim.least.to_document(), "verdict": aim.least.verdict}
     return {**aim.standing.to_document(), "least": least}
 
 
@@ -153,33 +149,35 @@ def explain(
     remedies: bool = True,
     target: float | None = None,
     of: Collection[str] | None = None,
+    goal: Target = OWN,
     progress: Progress = lambda _: None,
 ) -> Budget:
     """Work out what each cause costs in on-time share, and which single changes help most.
 
     With a ``target`` for the on-time share, changes are as small as meets it; without, the smallest
-    that meets the targets in the system is looked for too. ``of`` names the subscribers whose
-    events count; by default those of all do.
+    that meets what everybody should get (``goal``; by default the targets in the system) is looked
+    for too. ``of`` names the subscribers whose events count; by default those of all do.
     """
     progress("as it is")
-    outcome = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)
-    outcome = _only(outcome, of)
+    everybody = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)
+    search = _Search(
+        system=system, everybody=everybody, target=target, progress=progress, of=of, goal=goal
+    )
+    outcome = search.outcome
     totals = total_costs(outcome)
     tried: tuple[Remedy, ...] = ()
     untried: dict[str, str] = {}
-    search = _Search(system=system, outcome=outcome, target=target, progress=progress, of=of)
     if remedies and totals:
         tried, untried = search.tried(list(promising(system, outcome, totals)))
-    aim = search.aim(tried) if remedies and target is None and of is None else None
+    aim = search.aim(tried) if remedies and target is None else None
     tried = search.proven(tried) if tried else ()
     return Budget(
         outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target, aim=aim
     )
 
 
-def missed(system: System, outcome: Outcome) -> Standing | None:
-    """Say how a system stands to its own targets; None where it has none or surely meets them."""
-    target = Target()
+def missed(system: System, outcome: Outcome, target: Target = OWN) -> Standing | None:
+    """Say how a system stands to a target; None where there is none or it surely meets it."""
     if np.isnan(target.shares(system)).all():
         return None
     stands = standing(system, target, outcome)
@@ -192,7 +190,7 @@ def advise(system: System, outcome: Outcome, progress: Progress = lambda _: None
     Where the system has targets that are not surely met, also the smallest change that meets them.
     """
     totals = total_costs(outcome)[:FEW_CAUSES]
-    search = _Search(system=system, outcome=outcome, target=None, progress=progress)
+    search = _Search(system=system, everybody=outcome, target=None, progress=progress)
     tried, _ = search.tried(list(promising(system, outcome, totals)))
     best = [each for each in tried if each.gain > LEAST][:1]
     return Advice(
@@ -206,11 +204,17 @@ class _Search:
     """Changes of a system, tried by theory, and the best of them proven."""
 
     system: System
-    outcome: Outcome
-    target: float | None
+    everybody: Outcome  # the prediction of the system as it is
+    target: float | None  # on-time share of all events that count
     progress: Progress
-    of: Collection[str] | None = None
+    of: Collection[str] | None = None  # whose events count; those of all for None
+    goal: Target = OWN  # what everybody should get
     _proofs: dict[Changes, Remedy] = field(default_factory=dict)
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """The prediction, of those alone whose events count."""
+        return _only(self.everybody, self.of)
 
     @cached_property
     def _shares_before(self) -> Floats:
@@ -232,8 +236,7 @@ class _Search:
     @cached_property
     def _wanted(self) -> Floats:
         """What each subscriber should get and its error; NaN for those of whom nothing is asked."""
-        wanted = Target().shares(self.system)[self.outcome.subscribers.index]
-        error = errors(self.outcome)
+        wanted, error = self.goal.shares(self.system), errors(self.everybody)
         return np.asarray(wanted + np.where(np.isfinite(error), error, 0.0), dtype=np.float64)
 
     def _shares(self, system: System) -> Floats:
@@ -242,11 +245,12 @@ class _Search:
             shares = on_time_and_mean(network_of(system))[0]
         except UnsupportedError:
             shares = foretell(system).subscribers["on_time"].to_numpy()
-        return np.asarray(shares[self.outcome.subscribers.index], dtype=np.float64)
+        return np.asarray(shares, dtype=np.float64)
 
-    def _on_time(self, shares: Floats) -> float:
-        """Compute the on-time share of all events from everybody's."""
+    def _on_time(self, everybody: Floats) -> float:
+        """Compute the on-time share of all events that count from everybody's."""
         rows = self.outcome.subscribers
+        shares = everybody[rows.index]
         wanted = (rows["wanted_per_s"] * rows["count"]).to_numpy()
         known = ~np.isnan(shares)
         return float(shares[known] @ wanted[known] / wanted[known].sum())
@@ -254,12 +258,18 @@ class _Search:
     def _margin(self, shares: Floats) -> float:
         """Compute by how much the worst off exceeds its target and error; NaN where none has one.
 
-        What theory says that a change gives is added to what is known of now.
+        Of those that the goal asks for, where it leaves some out. What theory says that a change
+        gives is added to what is known of now.
         """
-        now = self.outcome.subscribers["on_time"].to_numpy()
+        now = self.everybody.subscribers["on_time"].to_numpy()
         margins = np.clip(now + shares - self._shares_before, 0.0, 1.0) - self._wanted
-        known = margins[~np.isnan(margins)]
-        return float(known.min()) if known.size else math.nan
+        known = ~np.isnan(margins)
+        if not known.any():
+            return math.nan
+        best_first = np.argsort(-margins[known], kind="stable")
+        heads = self.everybody.subscribers["count"].to_numpy()[known][best_first].cumsum()
+        asked = int(np.searchsorted(heads, self.goal.of * heads[-1] - 1e-9))
+        return float(margins[known][best_first][asked])
 
     def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
         """Changes by what they give according to theory, best first, and those not predicted."""
@@ -334,11 +344,11 @@ class _Search:
                 yield sized
 
     def aim(self, tried: tuple[Remedy, ...]) -> Aim | None:
-        """Find the smallest change that meets the targets in the system; None where none is missed.
+        """Find the smallest change that meets the goal; None where it is met as it is.
 
         Where theory does not handle the system, changes are not made smaller than they were tried.
         """
-        stands = missed(self.system, self.outcome)
+        stands = missed(self.system, self.everybody, self.goal)
         if stands is None:
             return None
 
@@ -394,14 +404,14 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
-        told = "" if np.isnan(self._wanted).all() else verdict(self.system, Target(), after)
+        decided = "" if np.isnan(self._wanted).all() else verdict(self.system, self.goal, after)
         after = _only(after, self.of)
         return replace(
             remedy,
             on_time=after.on_time,
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
-            verdict=told,
+            verdict=decided,
         )
 
 

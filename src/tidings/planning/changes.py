@@ -13,6 +13,7 @@
                                workers even, choose workers least busy, member workers {m1: 5ms},
                                crashes workers none
     batch agent none           publishers: what they send as one; or {size: 10, linger: 5ms}
+    bursts cron none           publishers that publish unevenly: as often, but at random times
     processing alice x0.5      the time that a subscriber takes for an event
     stays all x0.5             subscriptions that come and go; also away
     lifetime all x0.5          of all events, of a publisher's, or what a subscriber takes as late
@@ -46,16 +47,6 @@ from tidings.planning.selections import check_target, edited, means
 
 PUTS = {"broker": Broker, "link": Link, "publisher": Publisher, "subscriber": Subscriber}
 _ALL = ("brokers", "links", "publishers", "subscribers")
-_RATE = re.compile(r"(?:^|; )rate [^;]* [0-9.e+]+/s(?=;|$)")  # of its own: bursts are to go
-
-
-def as_advice(change: str) -> str:
-    """Say a change so that a rate of its own does not read as fewer events.
-
-    >>> as_advice("rate 'sale' 13.5714/s")
-    "rate 'sale' 13.5714/s (as often, at random times)"
-    """
-    return _RATE.sub(lambda found: f"{found[0]} (as often, at random times)", change)
 
 
 def check_whole(system: System, name: str) -> System:
@@ -189,7 +180,7 @@ def read_change(text: str) -> Change:
 
 
 def changed(system: System, changes: Sequence[str], below: Sequence[str] | None = None) -> System:
-    """The system after all changes, made one after another and looked at as a whole at the end.
+    """Make changes one after another and check the system as a whole at the end.
 
     Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
     whoever types changes.

@@ -29,6 +29,7 @@ class Gate(Shown):
     budget: Budget | None = None  # of those who miss their target
     remedy: Remedy | None = None  # the single change that helps them most
     after: str = ""  # the verdict with that change
+    least: Remedy | None = None  # the smallest single change that is known to meet all targets
 
     @property
     def verdict(self) -> str:
@@ -44,13 +45,7 @@ class Gate(Shown):
         """The gate as plain data for JSON."""
         budget = {} if self.budget is None else self.budget.to_document()
         causes = {row["subscriber"]: row["causes"] for row in budget.get("subscribers", ())}
-        remedy = self.remedy and {
-            "change": self.remedy.change,
-            "on_time": self.remedy.on_time,
-            "gain": self.remedy.gain,
-            "error": self.remedy.error,
-            "verdict": self.after,
-        }
+        remedy = self.remedy and {**self.remedy.to_document(), "verdict": self.after}
         simulated = self.evidence.simulated
         document = {
             "verdict": self.evidence.verdict,
@@ -61,6 +56,7 @@ class Gate(Shown):
             ],
             "causes": budget.get("causes", []),
             "remedy": remedy,
+            "least": self.least and self.least.to_document(),
         }
         return dict(plain(document))
 
@@ -79,13 +75,30 @@ def hold(
         return Gate(evidence=evidence, rows=rows)
     missing = [row["subscriber"] for row in rows if row["verdict"] == MISSES]
     open_ = [row["subscriber"] for row in rows if row["verdict"] == OPEN]
-    budget = explain(system, of=missing or open_, progress=progress)
+    budget = explain(system, of=missing or open_, goal=target, progress=progress)
     best = next((each for each in budget.remedies if each.gain > LEAST), None)
     after = ""
     if best is not None:
         progress(f"targets after {best.change}")
         after = weigh(changed(system, best.changes), target, play).verdict
-    return Gate(evidence=evidence, rows=rows, budget=budget, remedy=best, after=after)
+    least = _enough(system, target, play, budget, progress)
+    if least is not None and best is not None and least.changes == best.changes:
+        least = None  # it is told already
+    return Gate(evidence=evidence, rows=rows, budget=budget, remedy=best, after=after, least=least)
+
+
+def _enough(
+    system: System, target: Target, play: Play | None, budget: Budget, progress: Progress
+) -> Remedy | None:
+    """Find the smallest change that surely meets all targets; None where none is known."""
+    least = budget.aim.least if budget.aim else None
+    if least is None:
+        return None
+    verdict = least.verdict
+    if verdict == OPEN:
+        progress(f"targets after {least.change}")
+        verdict = weigh(changed(system, least.changes), target, play).verdict
+    return least if verdict == MEETS else None
 
 
 def _rows(system: System, target: Target, evidence: Evidence) -> list[dict[str, Any]]:

@@ -30,7 +30,6 @@ CHANGES = {
 }
 GROUP_TROUBLES = ("slow member", "hot partition", "redelivery")
 _PATIENT = 4.0  # times what a member takes for all that it holds: ack waits that seldom end first
-MOST_TOGETHER = 100  # changes made together
 MOST_CAUSES = 8  # whose remedies are tried, the dearest
 ROOM = 0.7  # load that an overloaded broker is brought to
 
@@ -66,11 +65,7 @@ def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
         used = system.used_recovery.scheme
         yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
     elif kind == "bursts":
-        yield tuple(
-            f"rate {in_quotes(each.name)} {each.rate_per_s:.6g}/s"
-            for each in system.publishers
-            if each.name == place or (place == ALL_PUBLISHERS and each.is_uneven)
-        )[:MOST_TOGETHER]
+        yield (f"bursts {ALL if place == ALL_PUBLISHERS else in_quotes(place)} none",)
     elif kind == "deadline":
         yield (f"lifetime {in_quotes(place) if place else ALL} x2",)
     elif kind == "back-pressure":
@@ -140,20 +135,20 @@ def _relief(outcome: Outcome) -> Changes:
 
 def _narrow(system: System) -> set[str]:
     """The directions of links that have a bandwidth, as causes name them."""
-    ways = {
-        way
+    narrow = {
+        direction
         for link in system.links
         for channel, (one, other) in ((link.there, link.between), (link.back, link.between[::-1]))
         if _is_narrow(channel)
-        for way in (f"{one}{ARROW}{other}",)
+        for direction in (f"{one}{ARROW}{other}",)
     }
     for each in system.publishers:
         if _is_narrow(each.link):
-            ways.add(f"{each.name}{ARROW}{each.at}")
+            narrow.add(f"{each.name}{ARROW}{each.at}")
     for index in column(system.subscribers, "link").where(_is_narrow):
         own = system.subscribers[int(index)]
-        ways.add(f"{own.at}{ARROW}{own.name}")
-    return ways
+        narrow.add(f"{own.at}{ARROW}{own.name}")
+    return narrow
 
 
 def _is_narrow(channel: Channel) -> bool:

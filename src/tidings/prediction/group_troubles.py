@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tidings.model.causes import MEMBER_OF, Cause
-from tidings.model.consumers import Member
+from tidings.model.consumers import Consumers, Member
 from tidings.model.laws import Law
 from tidings.model.system import Subscriber, System
 
@@ -18,32 +18,21 @@ def without_trouble(group: Subscriber) -> Iterator[tuple[Cause, Subscriber]]:
     consumers = group.consumers
     if consumers is None:
         return
+    without: list[tuple[Cause, Consumers]] = []
     slowest, fastest = _ends(group)
     if slowest is not None and fastest is not None:
-        members = tuple(
-            replace(each, processing=fastest) if each.name == slowest.name else each
-            for each in consumers.members
-        )
-        yield (
-            Cause("slow member", f"{slowest.name}{MEMBER_OF}{group.name}"),
-            replace(group, consumers=replace(consumers, members=members)),
-        )
+        cause = Cause("slow member", f"{slowest.name}{MEMBER_OF}{group.name}")
+        without.append((cause, consumers.with_member(slowest.name, fastest)))
     partitions = consumers.partitions
     if partitions is not None and (partitions.shares or partitions.owners):
-        even = replace(partitions, shares=(), owners=())
-        yield (
-            Cause("hot partition", group.name),
-            replace(group, consumers=replace(consumers, partitions=even)),
-        )
+        without.append((Cause("hot partition", group.name), consumers.with_even_keys()))
     if any(each.failure is not None for each in consumers.members):
-        steady = tuple(replace(each, failure=None) for each in consumers.members)
-        yield (
-            Cause("crashes", group.name),
-            replace(group, consumers=replace(consumers, members=steady)),
-        )
+        without.append((Cause("crashes", group.name), consumers.with_crashes(None)))
     if consumers.acknowledges:
         patient = replace(consumers, ack_wait_s=None, backoff_s=(), deliveries=None, qos=1)
-        yield Cause("redelivery", group.name), replace(group, consumers=patient)
+        without.append((Cause("redelivery", group.name), patient))
+    for cause, better in without:
+        yield cause, replace(group, consumers=better)
 
 
 def with_subscriber(system: System, place: int, other: Subscriber) -> System:

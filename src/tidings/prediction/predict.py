@@ -26,14 +26,14 @@ from tidings.model.system import System
 from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
-from tidings.prediction.joining import joined
 from tidings.prediction.overloaded_groups import with_overload, without_queues
+from tidings.prediction.precision import Within, read_within
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, causes_left_out, joined_causes
+from tidings.prediction.row_joining import joined
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
 from tidings.prediction.simulated_causes import Playing, causes_beyond_theory, simulated_causes
-from tidings.prediction.theory import answer_by_theory
-from tidings.prediction.wanting import Within, read_within
+from tidings.prediction.theory import TheoryAnswer, answer_by_theory
 from tidings.simulation.collapse import collapsed_groups
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import overloaded_groups, simulate
@@ -159,27 +159,24 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
     regimes = theory.regimes
     if not asked.is_measured:
         regimes = regimes * np.nan
-    within = read_within(asked.within)
-    return _with_errors(theory.outcome, regimes, theory.roughness, within), ""
+    return _with_errors(theory, regimes, read_within(asked.within)), ""
 
 
 def _feature(refused: UnsupportedError) -> str:
     return refused.features[0] if refused.features else str(refused).splitlines()[0]
 
 
-def _with_errors(
-    answer: Outcome, regime: pd.DataFrame, roughness: Floats, within: Within
-) -> Outcome:
+def _with_errors(theory: TheoryAnswer, regime: pd.DataFrame, within: Within) -> Outcome:
     """State theory's measured errors in its rows, and why those are not small."""
-    known = measured_errors()
+    known, answer, roughness = measured_errors(), theory.outcome, theory.roughness
     rows = answer.subscribers.copy()
     share = rows["on_time"].to_numpy()
     stated, where = known.tail_errors(regime, 1.0 - share, roughness), known.unmeasured(regime)
-    # A share is off by no more than its distance to 0 or 1; what is stuck is late for certain, and
-    # where all that is not lost before is stuck, nothing is on time.
+    # A share is off by no more than its distance to 0 or to what can be in time at all; what is
+    # stuck is late for certain, and where all that is not lost before is stuck, nothing is on time.
     stuck = rows["lost_overload"].to_numpy()
     free = np.where((stuck > 0.0) & (share + rows["late"] == 0.0), 0.0, 1.0 - stuck)
-    rows["error"] = np.minimum(stated, np.minimum(np.fmax(share, 1.0 - share), free))
+    rows["error"] = np.minimum(stated, np.minimum(np.fmax(share, theory.possible - share), free))
     rows["by"] = np.where(np.isnan(share), "", "theory")
     why = np.full(len(rows), "", dtype=object)
     exceeds = np.flatnonzero(rows["error"] > within.half_widths(share))
@@ -235,12 +232,14 @@ def _by_simulation_alone(
         relieved = predict(without_queues(system, overloaded), asked, progress=tell)
         return with_overload(relieved, system, overloaded)
     answer.subscribers["why"] = why
-    causes = _causes_roughly(system, answer, asked)
+    causes = _causes_roughly(system, answer, asked, tell)
     answer = dataclasses.replace(answer, source="predicted", causes=causes)
     return _told(answer, within, asked)
 
 
-def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> pd.DataFrame:
+def _causes_roughly(
+    system: System, answer: Outcome, asked: PredictOptions, tell: Progress
+) -> pd.DataFrame:
     """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return table("causes")
@@ -248,6 +247,7 @@ def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> p
         seed=asked.seed,
         seconds=min(asked.seconds, CAUSE_SECONDS),
         warmup_s=answer.provenance.get("warmup_s"),
+        progress=tell,
     )
     try:
         calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)

@@ -17,6 +17,7 @@ from tidings.errors import TidingsError
 from tidings.model.arrays import Floats
 from tidings.model.causes import ALL_PUBLISHERS, LEAST, MOST_OF_ONE, Cause, in_order
 from tidings.model.outcome import Outcome, table
+from tidings.model.progress import Progress
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
 from tidings.prediction.suspects import Suspect, all_suspects, beyond_theory, has_failures
@@ -40,6 +41,7 @@ class Playing:
     seed: int
     seconds: float = SECONDS
     warmup_s: float | None = None
+    progress: Progress = lambda _: None
 
 
 def simulated_causes(system: System, how: Playing) -> pd.DataFrame:
@@ -55,11 +57,14 @@ def causes_beyond_theory(system: System, how: Playing) -> pd.DataFrame:
 def _asked(
     system: System, how: Playing, suspects: Callable[[Outcome], Iterator[Suspect]]
 ) -> pd.DataFrame:
+    how.progress("causes")
     before = _played(system, how)
     begin_s = time.process_time()  # the first run may have had to compile what it runs
     everybody = names(system.subscribers)
     costs: list[dict[Cause, float]] = [{} for _ in everybody]
-    for suspect in suspects(before):
+    every = list(suspects(before))
+    for number, suspect in enumerate(every, start=1):
+        how.progress(f"without {suspect.cause.words}, {number} of at most {len(every)} causes")
         if time.process_time() - begin_s > how.seconds:
             break
         try:

@@ -113,13 +113,13 @@ def _links(system: System, before: Outcome) -> Iterator[Suspect]:
                 side = "there" if link.between == (source, target) else "back"
                 channel: Channel = getattr(link, side)
                 changed: dict[str, Any] = {side: _quick(channel)}
-                way = f"{source}{ARROW}{target}"
+                direction = f"{source}{ARROW}{target}"
                 yield Suspect(
-                    cause=Cause("travel", way),
+                    cause=Cause("travel", direction),
                     system=replace(
                         system, links=_put(system.links, place, replace(link, **changed))
                     ),
-                    when_lost=("lost_link", Cause("loss", way)),
+                    when_lost=("lost_link", Cause("loss", direction)),
                 )
 
 

@@ -26,11 +26,11 @@ from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.failing import require_repairs_handled
 from tidings.prediction.theory_tables import (
     brokers_table,
+    by_subscriber,
     delays_table,
     links_table,
     pairs_table,
     regimes_table,
-    roughness,
     subscribers_table,
 )
 
@@ -63,6 +63,7 @@ class TheoryAnswer:
     outcome: Outcome
     regimes: pd.DataFrame  # a row for every subscriber
     roughness: Floats  # [subscriber]: how far its share is off by arithmetic alone
+    possible: Floats  # [subscriber]: share that is on time if nothing takes longer than it must
 
 
 def network_of(system: System, *, model: str = "law", faults: str = "exact") -> Network:
@@ -140,5 +141,6 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             remarks=(*remarks(system, network), *bars.remarks(system)),
         ),
         regimes=regimes_table(system, results),
-        roughness=roughness(system, results),
+        roughness=by_subscriber(system, results, "roughness"),
+        possible=by_subscriber(system, results, "possible"),
     )

@@ -44,12 +44,12 @@ def regimes_table(system: System, results: list[Result]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*FEATURES, *OF_SHARES])
 
 
-def roughness(system: System, results: list[Result]) -> Floats:
-    """[subscriber]: how far its on-time share is off by arithmetic alone."""
-    share: Floats = np.zeros(len(system.subscribers))
+def by_subscriber(system: System, results: list[Result], of: str) -> Floats:
+    """[subscriber]: a number of results that is known of filters, such as their roughness."""
+    number: Floats = np.zeros(len(system.subscribers))
     for result in results:
-        share[result.audience.subscribers] = result.roughness[result.audience.filter_of]
-    return share
+        number[result.audience.subscribers] = getattr(result, of)[result.audience.filter_of]
+    return number
 
 
 def pairs_table(system: System, network: Network, results: list[Result]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidings.planning.changes import as_advice
 from tidings.reporting import wording
 from tidings.reporting.terminal import (
     FittingTable,
@@ -54,9 +53,7 @@ def remedy_table(document: Row, limit: int) -> FittingTable:
     return fitting(
         f"Do: single changes that help most{aim}",
         rows,
-        lambda shown: name_column(
-            [as_advice(row["change"]) for row in shown], "change", widest=200
-        ),
+        lambda shown: name_column([row["change"] for row in shown], "change", widest=200),
         shares("on time", "on_time"),
         gains("gain", "gain"),
         cells("error", error_text, spare=1),

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from tidings.planning.changes import as_advice
 from tidings.reporting import wording
 from tidings.reporting.budgets import error_text
 from tidings.reporting.terminal import (
@@ -63,11 +62,15 @@ def sentences(document: Row) -> Iterator[str]:
         )
     remedy = document["remedy"]
     if remedy is not None:
-        error = "" if remedy["error"] is None else f" ± {100 * remedy['error']:.2g}"
-        yield (
-            f"Do: {as_advice(remedy['change'])}: they get {_share(remedy, 'on_time')} on time "
-            f"({100 * remedy['gain']:+.3g}{error} percentage points); {_AFTER[remedy['verdict']]}."
-        )
+        yield f"Do: {_gives(remedy)}; {_AFTER[remedy['verdict']]}."
+    if document["least"] is not None:
+        yield f"At least: {_gives(document['least'])}; that is enough for all targets."
+
+
+def _gives(remedy: Row) -> str:
+    error = "" if remedy["error"] is None else f" ± {100 * remedy['error']:.2g}"
+    gain = f"{100 * remedy['gain']:+.3g}{error} percentage points"
+    return f"{remedy['change']}: they get {_share(remedy, 'on_time')} on time ({gain})"
 
 
 def main_cause(row: Row) -> str:

@@ -144,10 +144,12 @@ def why(totals: Sequence[Costs]) -> str:
     if not totals:
         return ""
     (first, cost), *others = totals[:3]
-    words = short(first.words[0].upper() + first.words[1:], 80)
-    text = f"{words} costs most: without it {percent(cost)} more of all events would be on time"
-    rest = " and ".join(
-        f"{percent(share)} without {short(cause.words, 80)}" for cause, share in others
+    text = (
+        f"Mainly {short(first.words, 80)}: without that {percent(cost)} more of all events would "
+        "be on time"
+    )
+    rest = ", ".join(
+        f"without {short(cause.words, 80)} {percent(share)}" for cause, share in others
     )
     return f"{text}; {rest}." if rest else f"{text}."
 
@@ -161,7 +163,7 @@ def do(remedies: Sequence[Remedy]) -> str:
 def _gives(remedy: Remedy) -> str:
     error = "" if remedy.error is None else f" ± {100 * remedy.error:.2g}"
     gain = f"{100 * remedy.gain:+.3g}{error} percentage points"
-    return f"{remedy.words} gives {percent(remedy.on_time)} on time ({gain})"
+    return f"{remedy.change} gives {percent(remedy.on_time)} on time ({gain})"
 
 
 def targets(aim: Aim | None, best: Remedy | None = None) -> str:

@@ -11,18 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
-from tidings.errors import UnsupportedError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.features import require_only
 from tidings.model.laws import Deterministic, Exponential, Gamma, Law, LogNormal, Uniform
 from tidings.model.record_tables import column, names
 from tidings.model.routes import Routes, route
 from tidings.model.system import Broker, Publisher, System
+from tidings.model.writing import check_file, write_file
 
 _HANDLED = (
     "several servers",
@@ -53,6 +55,16 @@ class _Place:
 
     law: Law
     servers: int | None
+
+
+def export(system: System, to: str | Path) -> Path:
+    """Write a system as a queueing network (.jsimg), as JMT and LINE read it; gives the path."""
+    path = Path(to)
+    if path.suffix != ".jsimg":
+        raise InvalidInputError(f"'{path}' is no .jsimg file")
+    check_file(path)
+    write_file(path, jsimg(system, path.stem).encode())
+    return path
 
 
 def jsimg(system: System, name: str = "tidings") -> str:

@@ -142,10 +142,10 @@ def _group(admin: Any, name: str, partitions: Sequence[Partition], asked: list[s
     asked.append(f"DESCRIBE_GROUPS {name}")
     try:
         answer = admin.describe_consumer_groups([name], request_timeout=_ANSWER_S)
-        told = answer[name].result(_ANSWER_S)
+        description = answer[name].result(_ANSWER_S)
     except _errors() as problem:
         return replace(group, untold=_reason(problem))
-    times = Counter(member.client_id for member in told.members)
+    times = Counter(member.client_id for member in description.members)
     members = [
         GroupMember(
             name=member.client_id if times[member.client_id] == 1 else member.member_id,
@@ -153,10 +153,10 @@ def _group(admin: Any, name: str, partitions: Sequence[Partition], asked: list[s
                 (each.topic, each.partition) for each in member.assignment.topic_partitions
             ),
         )
-        for member in told.members
+        for member in description.members
     ]
     ordered = tuple(sorted(members, key=lambda member: member.name))
-    return replace(group, state=told.state.name.lower(), members=ordered)
+    return replace(group, state=description.state.name.lower(), members=ordered)
 
 
 def _committed(admin: Any, name: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
@@ -248,5 +248,5 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def _reason(problem: BaseException) -> str:
     """What the client says went wrong, in its own words."""
-    told: Any = problem.args[0] if problem.args else None
-    return str(told.str()) if hasattr(told, "str") else str(problem) or "no answer in time"
+    said: Any = problem.args[0] if problem.args else None
+    return str(said.str()) if hasattr(said, "str") else str(problem) or "no answer in time"

@@ -292,12 +292,12 @@ def _publications(events: Sequence[_Event], lifetime_ns: int | None) -> pa.Table
 
 def _hops(events: Sequence[_Event], joined: nx.Graph) -> pa.Table:
     """Where events passed, along bridges from where they entered."""
-    ways = {origin: nx.bfs_tree(joined, origin) for origin in joined}
+    trees = {origin: nx.bfs_tree(joined, origin) for origin in joined}
     rows = []
     for each in events:
-        way, passed_ns = ways[each.broker], dict[str, int]()
-        for broker in way:  # from near to far
-            before = next(iter(way.predecessors(broker)), None)
+        tree, passed_ns = trees[each.broker], dict[str, int]()
+        for broker in tree:  # from near to far
+            before = next(iter(tree.predecessors(broker)), None)
             if broker in each.heard_ns and (before is None or before in passed_ns):
                 # Not before it passed the last one, whichever listener was told first.
                 earliest_ns = each.published_ns if before is None else passed_ns[before]
@@ -312,7 +312,7 @@ def _hops(events: Sequence[_Event], joined: nx.Graph) -> pa.Table:
         "started_ns": [None] * len(rows),
         "left_ns": [each.passed_ns[broker] for each, broker, _ in rows],
         "sent_to": [
-            [one for one in ways[each.broker].successors(broker) if one in each.passed_ns]
+            [one for one in trees[each.broker].successors(broker) if one in each.passed_ns]
             for each, broker, _ in rows
         ],
     }

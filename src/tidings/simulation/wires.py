@@ -100,13 +100,17 @@ def find_wires(system: System, routes: Routes, receivers: Sequence[int]) -> Wire
     ends += [(each.link, ("link of subscriber", each.name, "back")) for each in followed]
     keys: dict[Key, int] = {}
     wires, slowness = [], []
-    for channel, (what, name, way) in ends:
+    for channel, (what, name, direction) in ends:
         network = None if channel.network is None else networks[channel.network]
         speed = channel.bandwidth_bytes_per_s
         if network is not None:
-            what, name, way = "network", network.name, way if network.duplex == "full" else ""
+            what, name, direction = (
+                "network",
+                network.name,
+                direction if network.duplex == "full" else "",
+            )
             speed = speed or network.bandwidth_bytes_per_s
-        wires.append(-1 if speed is None else keys.setdefault((what, name, way), len(keys)))
+        wires.append(-1 if speed is None else keys.setdefault((what, name, direction), len(keys)))
         slowness.append(0.0 if speed is None else 1.0 / speed)
     return Wires(
         keys=tuple(keys),

@@ -70,9 +70,9 @@ def trace_tables(
     all_known = known if known is not None else {each.event: each for each in run.published}
     warm_s = run.options.warmup_s
     kept = {name: each for name, each in all_known.items() if each.at_s >= warm_s}
-    told = kept.values() if published is None else published
+    events = kept.values() if published is None else published
     return {
-        "publications": _publications(run, [each for each in told if each.at_s >= warm_s]),
+        "publications": _publications(run, [each for each in events if each.at_s >= warm_s]),
         "hops": _hops(run, kept),
         "deliveries": _deliveries(run, kept),
         "subscriptions": _subscriptions(run),

@@ -187,6 +187,25 @@ def compare(a: Outcome, b: Outcome) -> Comparison:
     )
 
 
+def validate(
+    a: Outcome,
+    b: Outcome,
+    *,
+    max_mae: float | None = 0.02,
+    max_error: float | None = None,
+    min_within_2se: float | None = None,
+    min_within_error: float | None = None,
+) -> Verdict:
+    """Compare two outcomes, and say whether their on-time shares agree within these limits."""
+    return verdict(
+        compare(a, b),
+        max_mae=max_mae,
+        max_error=max_error,
+        min_within_2se=min_within_2se,
+        min_within_error=min_within_error,
+    )
+
+
 def verdict(
     comparison: Comparison,
     *,

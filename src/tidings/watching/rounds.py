@@ -273,7 +273,7 @@ class Watcher:
             return begun
         cause = budget.totals[0][0].words if budget.totals else ""
         best = next((each for each in budget.remedies if each.gain > 0), None)
-        do = "" if best is None else f"best single change: {best.words}"
+        do = "" if best is None else f"best single change: {best.change}"
         return tuple(replace(each, cause=each.cause or cause, do=do) for each in begun)
 
     def _fitted_before(self) -> System | None:

@@ -151,7 +151,7 @@ def _coarsened(name: str, frame: pd.DataFrame, goes_to: Sequence[int]) -> pd.Dat
 
 def _bridges(ends: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
     """Intervals from the last event of a batch to the first of the next, where both become one."""
-    found = []
+    bridges = []
     for publisher, rows in ends.groupby("publisher"):
         ordered = rows.sort_values("batch")
         new = ordered["batch"].map(dict(enumerate(goes_to))).to_numpy()
@@ -159,8 +159,8 @@ def _bridges(ends: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
         one = (new[1:] == new[:-1]) & adjoining(ordered)
         times_s = ((first[1:] - last[:-1]) / 1e9)[one]
         ended = first[1:][one]
-        found += [(publisher, *each) for each in zip(times_s, ended, ended, strict=True)]
-    rows = pd.DataFrame(found, columns=["publisher", "time_s", "first_ns", "last_ns"])
+        bridges += [(publisher, *each) for each in zip(times_s, ended, ended, strict=True)]
+    rows = pd.DataFrame(bridges, columns=["publisher", "time_s", "first_ns", "last_ns"])
     if rows.empty:
         return rows
     times = rows.pop("time_s").to_numpy(dtype=np.float64)
@@ -175,7 +175,7 @@ def _bridges(ends: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
 
 def _runs(rows: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
     """Losses in a row, with the steps from one batch to the next where both become one."""
-    found = []
+    runs = []
     link, sums = ["source", "target"], ["following", "lost", "after_loss", "lost_after_loss"]
     for _, own in rows.groupby(link):
         ordered = _in_batches(own.sort_values("batch"), goes_to).reset_index(drop=True)
@@ -187,8 +187,8 @@ def _runs(rows: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
         cells = more.groupby([*link, "batch"], sort=False)
         added = cells[[*sums, "duplicates"]].sum()
         ends = pd.concat([cells["first_lost"].first(), cells["last_lost"].last()], axis="columns")
-        found.append(pd.concat([added, ends], axis="columns").reset_index())
-    return pd.concat(found, ignore_index=True)[list(rows.columns)] if found else rows
+        runs.append(pd.concat([added, ends], axis="columns").reset_index())
+    return pd.concat(runs, ignore_index=True)[list(rows.columns)] if runs else rows
 
 
 def _with_those_who_stayed(

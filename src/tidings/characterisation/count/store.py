@@ -141,8 +141,8 @@ def read_catalogue(store: Path) -> Catalogue | None:
             raise ValueError("another version")
         parts = tuple(Part(**_with_tuples(each)) for each in document["parts"])
         seams = tuple(Seam(**each) for each in document["seams"])
-        told = document.get("carried")
-        carried = None if told is None else Carried(**_with_tuples(told))
+        carried_document = document.get("carried")
+        carried = None if carried_document is None else Carried(**_with_tuples(carried_document))
         catalogue = Catalogue(**{**document, "parts": parts, "seams": seams, "carried": carried})
         _check_values(catalogue)
         _check_folders(store, catalogue)
@@ -353,15 +353,15 @@ def counted_subscriptions(
 
 def extremes(folder: Path, column: str) -> list[tuple[int, int]]:
     """The least and the greatest value of a column in every group of rows that has any."""
-    found = []
+    ends = []
     for file in folder.glob("*.parquet"):
-        told = pyarrow.parquet.read_metadata(file)
-        at = told.schema.names.index(column)
-        for group in range(told.num_row_groups):
-            known = told.row_group(group).column(at).statistics
+        footer = pyarrow.parquet.read_metadata(file)
+        at = footer.schema.names.index(column)
+        for group in range(footer.num_row_groups):
+            known = footer.row_group(group).column(at).statistics
             if known is not None and known.has_min_max:
-                found.append((known.min, known.max))
-    return found
+                ends.append((known.min, known.max))
+    return ends
 
 
 def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:

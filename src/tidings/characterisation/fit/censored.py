@@ -93,7 +93,7 @@ class CensoredFit:
 
 def buckets_by_name(rows: pd.DataFrame) -> dict[tuple[str, str], Buckets]:
     """All histograms by name and what they are of; several series are joined."""
-    found = {}
+    by_name = {}
     for (name, what), part in rows.groupby(["name", "what"]):
         series = [
             Buckets.of(zip(each["up_to_s"], each["events"], strict=True))
@@ -101,8 +101,8 @@ def buckets_by_name(rows: pd.DataFrame) -> dict[tuple[str, str], Buckets]:
         ]
         whole = Buckets.joined(series)
         if whole.events > 0:
-            found[str(name), str(what)] = whole
-    return found
+            by_name[str(name), str(what)] = whole
+    return by_name
 
 
 def fit_buckets(buckets: Buckets) -> CensoredFit:

@@ -224,10 +224,10 @@ def fit_channels(
     good = rows[rows["source"].notna() & rows["target"].notna()]
     for (source, target), part in good.groupby(["source", "target"]):
         sample = sample_from_rows(part)
-        tells = part["lost"].notna().all()
+        is_known = part["lost"].notna().all()
         channels[str(source), str(target)] = FittedChannel(
             tried=int(part["rows"].sum()),
-            lost=int(part["lost"].sum()) if tells else None,
+            lost=int(part["lost"].sum()) if is_known else None,
             delay=fit_law(sample) if sample.count else None,
             runs=(runs or {}).get((str(source), str(target))),
         )

@@ -337,13 +337,13 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
     )
 
 
-def _cause(told: str) -> str:
+def _cause(reported: str) -> str:
     """A cause of a broker as outcomes name it.
 
     >>> _cause("expired"), _cause("link"), _cause("odd")
     ('expired', 'link', 'unexplained')
     """
-    return _CAUSES.get(told, told if told in CAUSES else "unexplained")
+    return _CAUSES.get(reported, reported if reported in CAUSES else "unexplained")
 
 
 def _by_histogram(buckets: Buckets, law: Law, laws: tuple[Law, ...]) -> InTime:

@@ -70,8 +70,9 @@ def costs_of_subscribers(
                 mine = {cause: float(cost[which]) for cause, cost in by_filter.items()}
                 mine |= {cause: float(cost[subscriber]) for cause, cost in bursts.items()}
                 if audience.example.lifetime is not None:  # a deadline of its own, not the events'
-                    own = Cause("deadline", everybody[subscriber])
-                    mine[own] = mine.pop(Cause("deadline"), 0.0)
+                    theirs = [cause for cause in mine if cause.kind == "deadline"]
+                    own = sum(mine.pop(cause) for cause in theirs)
+                    mine[Cause("deadline", everybody[subscriber])] = own
                 every += [
                     {
                         "subscriber": everybody[subscriber],
@@ -179,7 +180,13 @@ class _Costs:
         takes_s = empty.shift_s + empty.mean_s
         for mean_s, median_s in (*self._unwaited_s(), *self._own_links_s()):
             late[(mean_s > _HALF * takes_s) & (mean_s > _SLOW * median_s)] = 0.0
-        yield Cause("deadline"), late
+        publisher_of = self.leaving.came.publishers[self.leaving.rows]
+        publishers = self.stages.network.system.publishers
+        own = [place for place in np.unique(publisher_of) if publishers[int(place)].has_deadline]
+        for place in own:
+            cause = Cause("deadline", publishers[int(place)].name)
+            yield cause, np.where(publisher_of == place, late, 0.0)
+        yield Cause("deadline"), np.where(np.isin(publisher_of, own), 0.0, late)
 
     def _unwaited_s(self) -> Iterator[tuple[Floats, float]]:
         """[row]: mean times of each service and link on paths, with the median of their kind."""

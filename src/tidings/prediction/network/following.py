@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,7 @@ from tidings.prediction.repairs.expiry import expiring
 from tidings.prediction.repairs.schemes import FailingPaths
 
 _EDGES_S = EDGES_S[::2]
+_ROUNDING = 1e-9  # of a lifetime: sums of constants may exceed it by that much and be equal to it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class Result:
     numbers: dict[str, Floats]  # [filter]: columns of the table of subscribers
     regimes: Floats  # [filter, feature]
     roughness: Floats  # [filter]: how far its share is off by arithmetic alone
+    possible: Floats  # [filter]: share of events whose lifetime is no shorter than certain delays
     laws: dict[int, tuple[Floats, Floats]]  # by filter: delays, and shares arrived by then
     left_s: tuple[float, float]  # of lifetimes after what is certain of delays, least and most
     followed: Followed | None  # where publishers are kept apart
@@ -101,6 +104,7 @@ def follow(came: Arriving, audience: Audience, worst: Worst, *, by_publisher: bo
     arrivals, longer = leaving.arrivals(0), leaving.arrivals(1)
     on_time, if_longer = (leaving.by_lifetime(each.on_time) for each in (arrivals, longer))
     rough = leaving.by_lifetime(arrivals.roughness)
+    possible = leaving.by_lifetime(partial(_possible, arrivals.shift_s))
     features = came.features[leaving.rows]
     features[:, len(ALONG) + len(FAILING) :] = network.of_peers(audience, leaving.rate_per_s)
     first = network.followed[0]
@@ -127,10 +131,22 @@ def follow(came: Arriving, audience: Audience, worst: Worst, *, by_publisher: bo
         numbers=numbers,
         regimes=_regimes(wanted, features, on_time, if_longer),
         roughness=_mean(wanted, rough),
+        possible=_mean(wanted, possible),
         laws=laws,
         left_s=leaving.left_s(arrivals.shift_s),
         followed=followed if by_publisher else None,
     )
+
+
+def _possible(certain_s: Floats, lifetimes_s: Floats, rows: Ints) -> Floats:
+    """[of rows]: 0 where what is certain of delays exceeds a lifetime, else 1.
+
+    Random lifetimes are known by some quantiles only, so nothing is certain of these.
+    """
+    if lifetimes_s.size > 1:
+        return np.ones(rows.size)
+    limit_s = lifetimes_s[0] * (1.0 + _ROUNDING)
+    return np.where(certain_s[rows] <= limit_s, 1.0, 0.0)
 
 
 def _expiring(

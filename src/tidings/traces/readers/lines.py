@@ -227,10 +227,10 @@ def _with_torn(rows: DataFrame, files: Sequence[str]) -> DataFrame:
     names = pa.table({FILE: packed})
     torn = rows.sparkSession.createDataFrame(names).mapInArrow(_torn, f"{FILE} string")
     missing = {name: F.lit(None) for name in rows.columns}
-    told = {**missing, FILE: F.col(FILE), BLOCK: F.lit(NO_BLOCK), TEXT: F.lit(_TORN)}
+    values = {**missing, FILE: F.col(FILE), BLOCK: F.lit(NO_BLOCK), TEXT: F.lit(_TORN)}
     types = dict(rows.dtypes)
     return rows.unionByName(
-        torn.select(*(told[name].cast(types[name]).alias(name) for name in rows.columns))
+        torn.select(*(values[name].cast(types[name]).alias(name) for name in rows.columns))
     )
 
 

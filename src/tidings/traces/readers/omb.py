@@ -75,12 +75,12 @@ def _levels(runs: DataFrame) -> DataFrame:
 
 def _quantiles(runs: DataFrame) -> DataFrame:
     events = _sum(F.coalesce("consumeRate", "publishRate")) * F.col("every_s")
-    told = runs.select(
+    delays = runs.select(
         "name", "written_ns", events.alias("total"), *lines.ORIGIN,
         F.explode("aggregatedEndToEndLatencyQuantiles").alias("percent", "ms"),
     )  # fmt: skip
     share = F.col("percent").try_cast("double") / 100.0
-    counted = told.select(
+    counted = delays.select(
         "name",
         F.col("written_ns").alias("at_ns"),
         (F.col("ms") / 1000.0).alias("up_to_s"),

@@ -53,7 +53,7 @@ def read_pages(spark: SparkSession, files: Sequence[str], schema: str) -> DataFr
 
 def levels_reading(
     pages: DataFrame,
-    told: Column,
+    counters: Column,
     files: Sequence[str],
     *columns: Column,
     notes: tuple[str, ...] = (),
@@ -62,7 +62,7 @@ def levels_reading(
 
     ``columns`` are those of levels, from ``each`` element; a page without any is passed over.
     """
-    asked = pages.withColumn("told", told)
+    asked = pages.withColumn("told", counters)
     silent = F.coalesce(F.size("told"), F.lit(-1)) <= 0
     reason = F.coalesce(F.col(REASON), F.when(silent, F.lit(NOTHING_SAID)))
     rows = asked.where(reason.isNull()).select("*", F.explode("told").alias("each"))

@@ -92,14 +92,14 @@ def _scrapes(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, Data
     text = F.regexp_replace(F.trim(F.col(lines.TEXT)), r" # \{.*$", "")  # without an exemplar
     parts = [F.regexp_extract(text, _SAMPLE, group) for group in (1, 2, 3, 4)]
     metric, labels, value, time = parts
-    told = F.arrays_zip(
+    samples = F.arrays_zip(
         F.regexp_extract_all(labels, F.lit(_LABEL), F.lit(1)).alias("key"),
         F.regexp_extract_all(labels, F.lit(_LABEL), F.lit(2)).alias("text"),
     )
     named = lines.read_dated_lines(spark, files).select(
         *lines.ORIGIN,
         metric.alias("metric"),
-        told.alias("labels"),
+        samples.alias("labels"),
         value.try_cast("double").alias("value"),
         F.coalesce(_moment(time), F.col("written_ns")).alias("at_ns"),
         lines.not_utf8().alias("no_text"),
@@ -189,7 +189,7 @@ def _levels(samples: DataFrame) -> DataFrame:
             joined = F.concat_ws("/", *(_label(name) for name in parts))
             part = F.when(this, joined).otherwise(part)
     whole = F.when(~F.isnan("value"), F.col("value")).try_cast("bigint")
-    told = samples.where(_is_counter()).select(
+    counters = samples.where(_is_counter()).select(
         role.alias("role"),
         queue.alias("queue"),
         part.alias("part"),
@@ -197,7 +197,7 @@ def _levels(samples: DataFrame) -> DataFrame:
         whole.alias("count"),
         F.struct(*lines.ORIGIN).alias("origin"),
     )
-    together = told.groupBy("queue", "part", "at_ns").agg(
+    together = counters.groupBy("queue", "part", "at_ns").agg(
         *(F.sum(F.when(F.col("role") == name, F.col("count"))).alias(name) for name in _ROLES),
         F.min("origin").alias("origin"),
     )

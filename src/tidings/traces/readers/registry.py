@@ -21,16 +21,16 @@ def reader_names() -> list[str]:
 
 def find_reader(name: str) -> Reader:
     """Load the reader of a format; raises :class:`InvalidInputError` for none, and for two."""
-    found = {each.value: each for each in entry_points(group=GROUP, name=name)}
-    if not found:
+    readers = {each.value: each for each in entry_points(group=GROUP, name=name)}
+    if not readers:
         known = ", ".join(reader_names())
         raise InvalidInputError(f"there is no format '{name}'; wants one of {known}")
-    if len(found) > 1:
-        brought = " and ".join(sorted(map(_package, found.values())))
+    if len(readers) > 1:
+        brought = " and ".join(sorted(map(_package, readers.values())))
         raise InvalidInputError(
             f"the format '{name}' is brought by {brought}; wants one of them uninstalled"
         )
-    (entry,) = found.values()
+    (entry,) = readers.values()
     try:
         reader = entry.load()
     except ImportError as problem:

@@ -75,9 +75,9 @@ def _is_binary(data: bytes) -> bool:
 def _read_whole(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """Read files a task each; those of more bytes than fit are refused before any is read."""
     paths = [lines.for_spark(file) for file in files]
-    found = spark.read.format("binaryFile").load(paths)
-    _check_sizes(found, files)
-    named = found.select(lines.file_name(), "content")
+    files_read = spark.read.format("binaryFile").load(paths)
+    _check_sizes(files_read, files)
+    named = files_read.select(lines.file_name(), "content")
     read = named.mapInArrow(_pieces_of, _PIECES)
     return read.select(
         lines.FILE, F.lit(lines.NO_BLOCK).cast("bigint").alias(lines.BLOCK), lines.PLACE,
@@ -85,11 +85,11 @@ def _read_whole(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     )  # fmt: skip
 
 
-def _check_sizes(found: DataFrame, files: Sequence[str]) -> None:
+def _check_sizes(contents: DataFrame, files: Sequence[str]) -> None:
     """Raise :class:`InvalidTracesError` for the largest file, where it is too large."""
     here = [(os.stat(file).st_size, file) for file in files if "://" not in file]
     if len(here) < len(files):
-        largest = found.agg(F.max(F.struct("length", "path")).alias("it"))
+        largest = contents.agg(F.max(F.struct("length", "path")).alias("it"))
         row: Any = run_action(largest.collect, files[0])[0]["it"]
         here += [] if row is None else [(row["length"], row["path"])]
     size, file = max(here)
