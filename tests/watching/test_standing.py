@@ -13,6 +13,7 @@ from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS
 from tidings.model.outcome import Outcome, table
 from tidings.watching.counts import Counts, Stretch
+from tidings.watching.reference import learnt_values
 from tidings.watching.standing import Look, alarms, queues, standings, travelled_longer
 from tidings.watching.state import EVERYBODY
 
@@ -71,6 +72,30 @@ def learnt(rate=50.0, service_s=0.005, waits_s=0.001, count=3000):
         waits=nothing, quality=nothing, coverage=nothing, stationarity=nothing, clocks=nothing,
         kinds={}, traffic=nothing, dispersion=nothing, laws={}, rates=nothing,
     )  # fmt: skip
+
+
+def test_what_is_under_way_when_a_part_ends_is_neither_lost_nor_quick():
+    """Events over a slow link, seen for a minute that cuts off those that have not arrived."""
+    rng, rate, mean_s, reliability, window_s = np.random.default_rng(3), 500.0, 2.0, 0.98, 60.0
+    sent = rng.uniform(-30.0, window_s, rng.poisson(rate * (window_s + 30.0)))
+    delays = rng.exponential(mean_s, len(sent))
+    arrived = rng.random(len(sent)) < reliability
+    before_end = arrived & (sent + delays < window_s)
+    seen = before_end & (sent > 0)
+    lost = int((~before_end & (sent > 0)).sum())
+    tried = int((before_end & (sent + delays > 0)).sum()) + lost
+    deviation_s = delays[seen].std(ddof=1) / np.sqrt(seen.sum())
+    rows = [
+        ("links.a--b.delay", delays[seen].mean(), deviation_s, seen.sum()),
+        ("links.a--b.reliability", 1.0 - lost / tried, np.sqrt(0.02 * 0.98 / tried), tried),
+    ]
+    frame = pd.DataFrame(rows, columns=list(PARAMETER_COLUMNS[:4]))
+    assert (np.abs(frame["estimate"] - (mean_s, reliability)) > 4 * frame["standard_error"]).all()
+    values = learnt_values(replace(learnt(), parameters=frame))
+    for path, true in (("delay", mean_s), ("reliability", reliability)):
+        found = values[f"links.a--b.{path}"]
+        assert found.value == pytest.approx(true, abs=4 * found.error)
+    assert values["links.a--b.reliability"].error < 0.002  # sharp enough to notice
 
 
 def stretches(bob=0.99, eve=0.99, minutes=60):

@@ -3,8 +3,8 @@
 Nothing in here reads or writes anything. Shares have Wilson's interval, widened to that of batch
 means over stretches of time where these differ by more than single events would. Whether a
 parameter has moved is a test in standard errors with Student's t, of as many degrees of freedom as
-there are batches but one, at a level that all tests of a day share: a day on which nothing changes
-raises no alarm of a change with 99 %.
+there are batches but one. All tests of a day share one level: a day on which nothing changes raises
+no alarm with 99 %.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tidings.model.standard_errors import ratio_se
+from tidings.model.standard_errors import Reals, ratio_se
 from tidings.watching.counts import Counts, Stretch
 from tidings.watching.state import EVERYBODY, Share
 
@@ -24,19 +24,22 @@ WINDOWS_S = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "6h": 21600.0}
 # A month's budget in two days, or in five: a long window to be sure and a short one to be current
 # (the multiwindow, multi-burn-rate alerts of the SRE workbook). Last, any breach that is certain.
 RULES = (("1h", "5m", 14.4), ("6h", "30m", 6.0), ("6h", "30m", 1.0))
-SURE = 4.0  # standard errors by which a promise must be broken
 USUAL = 1.96
 MOST_BURN = 1e9  # stands for the burn rate of a budget of nothing
 DAY_S = 86_400.0
-# A day in which nothing changes has an alarm of a change with probability .01: in equal parts by
-# parameters, silent publishers, subscribers who get nothing, and shares that were not predicted.
-FALSE_ALARMS = 0.01 / 4
+# A day in which nothing changes has an alarm with probability .01: in equal parts by parameters,
+# silent publishers, subscribers who get nothing, shares that were not predicted, promises that are
+# just kept, and queues.
+FALSE_ALARMS = 0.01 / 6
 FREEDOM = 31  # degrees of freedom of standard errors, from 32 batches
 LEAST_COUNT = 30  # observations behind a mean that is tested
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.
 LEAST_RATIO, LEAST_S, LEAST_LOSS, LEAST_SHARE = 0.1, 1e-3, 0.005, 0.01
 NEXT_TO_NOTHING = 0.1  # of events, that a link carries: parts begin before a consumer goes
 LASTING = 0.5  # of the bound at which an alarm begins: where it ends
+TOGETHER = (1, 2, 4)  # stretches that make a batch: queues and outages outlast a single one
+LEAST_BATCHES = 8  # of several stretches; of fewer, next to nothing would be certain
+NOTHING = Counts(wanted=0, delivered=0, on_time=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,32 +128,43 @@ def wilson(hits: int, trials: int, z: float = USUAL) -> Share:
 
 
 def measured_share(stretches: Sequence[Counts], z: float = USUAL) -> Share:
-    """Give the on-time share of all stretches together, with the wider of both intervals."""
+    """Give the on-time share of all stretches together, with the widest of its intervals.
+
+    Events of one stretch share queues, and so do stretches that follow each other: beside Wilson's
+    interval stand those of batch means, of one stretch, two and four.
+    """
     wanted = np.array([each.wanted for each in stretches], dtype=np.float64)
     on_time = np.array([each.on_time for each in stretches], dtype=np.float64)
     found = wilson(int(on_time.sum()), int(wanted.sum()), z)
-    if (wanted > 0).sum() < 2:
-        return found
-    freedom = int((wanted > 0).sum()) - 1
-    tail = float(special.ndtr(-z))
-    half = -float(special.stdtrit(freedom, tail)) * float(ratio_se(on_time, wanted))
+    half = max((_batch_half(on_time, wanted, size, z) for size in TOGETHER), default=0.0)
     low, high = max(found.share - half, 0.0), min(found.share + half, 1.0)
     return Share(share=found.share, low=min(found.low, low), high=max(found.high, high))
 
 
+def _batch_half(on_time: Reals, wanted: Reals, size: int, z: float) -> float:
+    """Half of the interval by batches of so many stretches; 0 where there are too few."""
+    starts = np.arange(0, len(wanted), size)
+    if size > 1 and len(starts) < LEAST_BATCHES:
+        return 0.0
+    hits, trials = (np.add.reduceat(each, starts) for each in (on_time, wanted))
+    freedom = int((trials > 0).sum()) - 1
+    if freedom < 1:
+        return 0.0
+    return -float(special.stdtrit(freedom, special.ndtr(-z))) * float(ratio_se(hits, trials))
+
+
 def counts_of(stretches: Iterable[Stretch], name: str) -> list[Counts]:
     """What a subscriber, or everybody, got in each of some stretches."""
-    found = []
-    for each in stretches:
-        of = [one for who, one in each.counts.items() if name in (EVERYBODY, who)]
-        found.append(
-            Counts(
-                wanted=sum(one.wanted for one in of),
-                delivered=sum(one.delivered for one in of),
-                on_time=sum(one.on_time for one in of),
-            )
+    if name != EVERYBODY:
+        return [each.counts.get(name, NOTHING) for each in stretches]
+    return [
+        Counts(
+            wanted=sum(one.wanted for one in each.counts.values()),
+            delivered=sum(one.delivered for one in each.counts.values()),
+            on_time=sum(one.on_time for one in each.counts.values()),
         )
-    return found
+        for each in stretches
+    ]
 
 
 def burn_rate(share: float, promised: float) -> float:
@@ -170,14 +184,15 @@ def burn_rates(
 ) -> dict[str, float]:
     """Give burn rates by window; with ``z``, those that are certain by so many standard errors.
 
-    Of few events nothing is certain. A window that is longer than has been watched is what has been
-    watched.
+    Nothing is certain of few events, nor of a single stretch: what made one of them late may have
+    made all of them so. A window that is longer than has been watched is what has been watched.
     """
     rates = {}
     for window, length_s in WINDOWS_S.items():
         since_ns = now_ns - round(length_s * 1e9)
         counts = counts_of([each for each in stretches if each.until_ns > since_ns], name)
-        if sum(each.wanted for each in counts) < (LEAST_COUNT if z else 1):
+        wanted = [each.wanted for each in counts if each.wanted]
+        if sum(wanted) < (LEAST_COUNT if z else 1) or (z and len(wanted) < 2):
             rates[window] = 0.0
             continue
         share = measured_share(counts, z or USUAL)
@@ -185,15 +200,16 @@ def burn_rates(
     return rates
 
 
-def breaks_promise(rates: Mapping[str, float], promised: float) -> bool:
-    """Whether burn rates, certain ones, call for an alarm by one of the rules.
+def breaks_promise(sure: Mapping[str, float], rates: Mapping[str, float], promised: float) -> bool:
+    """Whether burn rates, ``sure`` ones of a long window and those of a short one, want an alarm.
 
-    Where the budget is large no burn rate reaches those of the rules: half of the way from 1 to the
-    largest possible is enough there.
+    The long window is there to be sure, the short one to know that it still goes on. Where the
+    budget is large no burn rate reaches those of the rules: half of the way from 1 to the largest
+    possible is enough there.
     """
     most = math.inf if promised >= 1.0 else 1.0 / (1.0 - promised)
     return any(
-        min(rates[long], rates[short]) > max(min(factor, 0.5 * (1.0 + most)), 1.0)
+        min(sure[long], rates[short]) > max(min(factor, 0.5 * (1.0 + most)), 1.0)
         for long, short, factor in RULES
     )
 
@@ -209,6 +225,16 @@ def bound(tests: int, looks_per_day: float) -> float:
     """
     level = FALSE_ALARMS / (2.0 * max(tests, 1) * max(looks_per_day, 1.0))
     return -float(special.stdtrit(FREEDOM, level))
+
+
+def certain(tests: int, looks_per_day: float) -> float:
+    """How many standard errors a share must be away: all tests of a day share one level.
+
+    >>> 4.0 < certain(1, 1440.0) < certain(100, 1440.0) < 7.0
+    True
+    """
+    level = FALSE_ALARMS / (2.0 * max(tests, 1) * max(looks_per_day, 1.0))
+    return -float(special.ndtri(level))
 
 
 def find_moved(
@@ -316,13 +342,17 @@ def find_cut_off(found: Mapping[str, Value], reference: Mapping[str, Value]) -> 
 
 
 def differs_from_predicted(
-    counts: Sequence[Counts], predicted: Share, tests: int, looks_per_day: float
+    stretches: Sequence[Counts], predicted: Share, tests: int, looks_per_day: float
 ) -> float | None:
-    """By how much a measured share lies outside the predicted interval; None: not for certain."""
-    if not counts or sum(each.wanted for each in counts) < LEAST_COUNT:
+    """By how much a measured share lies outside the predicted interval; None: not for certain.
+
+    How far a share strays by chance is told by how far stretches differ, and by nothing else: a
+    queue that is long for a minute makes hundreds of events late. Of one stretch nobody can tell.
+    """
+    told = [each for each in stretches if each.wanted]
+    if len(told) < 2 or sum(each.wanted for each in told) < LEAST_COUNT:
         return None
-    level = FALSE_ALARMS / (2.0 * max(tests, 1) * max(looks_per_day, 1.0))
-    measured = measured_share(counts, -float(special.ndtri(level)))
+    measured = measured_share(told, certain(tests, looks_per_day))
     if measured.high < predicted.low - LEAST_SHARE:
         return measured.share - predicted.share
     if measured.low > predicted.high + LEAST_SHARE:
@@ -361,7 +391,21 @@ class Queue:
         return self.waiting / spare_per_s if spare_per_s > 0 else math.inf
 
 
-def is_behind(queue: Queue, usual_wait_s: float, longest_s: float) -> bool:
-    """Whether a queue takes too long to catch up, and has far more waiting than is usual for it."""
-    unusual = queue.waiting >= 10.0 and queue.wait_s > 3.0 * usual_wait_s
+def unusual_wait_s(wait_s: float, utilisation: float, tests: int, looks_per_day: float) -> float:
+    r"""How long a mean wait must be that does not come by chance, of a queue that is as it was.
+
+    Waits have a tail that is about exponential, with the mean of those who wait at all,
+    :math:`W / \rho`: exactly in M/M/1, and in heavy traffic whatever the laws are. A queue that is
+    long may stay so for a look. All looks of a day at all queues share one level.
+
+    >>> unusual_wait_s(0.1, 0.5, 1, 1.0) > 0.2
+    True
+    """
+    level = FALSE_ALARMS / (max(tests, 1) * max(looks_per_day, 1.0))
+    return wait_s / utilisation * -math.log(level) if utilisation > 0 else 0.0
+
+
+def is_behind(queue: Queue, usual_s: float, longest_s: float) -> bool:
+    """Whether a queue takes too long to catch up, and waits are longer than is usual for it."""
+    unusual = queue.waiting >= 10.0 and queue.wait_s > usual_s
     return unusual and queue.catch_up_s > longest_s

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import math
+from dataclasses import replace
 
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.model.parameter_values import parameter_values
@@ -20,14 +21,67 @@ def known_values(system: System) -> dict[str, Value]:
 
 
 def learnt_values(found: Characterisation) -> dict[str, Value]:
-    """The same of what was learnt from traces."""
+    """The same of what was learnt from one part of traces, whose end cuts off what is under way."""
     rows = found.parameters
-    good = rows[rows["estimate"].notna()]
-    return {
-        str(row.path): Value(
-            value=float(row.estimate),
-            error=0.0 if pd.isna(row.standard_error) else float(row.standard_error),
-            count=int(row.count_),
-        )
-        for row in good.rename(columns={"count": "count_"}).itertuples()
+    columns = (rows[name].tolist() for name in ("path", "estimate", "standard_error", "count"))
+    learnt = {
+        path: Value(value=value, error=0.0 if math.isnan(error) else error, count=int(count))
+        for path, value, error, count in zip(*columns, strict=True)
+        if not math.isnan(value)
     }
+    provenance = found.measured.provenance
+    seconds = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
+    at = _sources(found.system)
+    brokers = found.measured.brokers
+    waits = dict(zip(brokers["broker"], brokers["wait_mean_s"], strict=True))
+    services = dict(zip(brokers["broker"], brokers["service_mean_s"], strict=True))
+    corrected = {}
+    for path, now in learnt.items():
+        of, _, kind = path.rpartition(".")
+        delay, broker = learnt.get(f"{of}.delay"), at.get(of, "")
+        if kind == "delay":
+            now = _with_slow_ones(now, seconds)
+        elif kind == "reliability" and delay is not None:
+            wait_s = _or_nothing(waits.get(broker))
+            through_s = delay.value + wait_s + _or_nothing(services.get(broker))
+            now = _with_those_under_way(now, through_s / seconds, wait_s / seconds)
+        corrected[path] = now
+    return corrected
+
+
+def _sources(system: System) -> dict[str, str]:
+    """The broker from which events go over a link, by the link's path."""
+    pairs = [each.between for each in system.links]
+    there = {f"links.{a}--{b}": a for one, two in pairs for a, b in ((one, two), (two, one))}
+    back = {f"links.{a}--{b}.back": b for one, two in pairs for a, b in ((one, two), (two, one))}
+    homes = {f"subscribers.{each.name}.link": each.at for each in system.subscribers}
+    return {**there, **back, **homes}
+
+
+def _or_nothing(time_s: float | None) -> float:
+    return 0.0 if time_s is None or math.isnan(time_s) else time_s
+
+
+def _with_those_under_way(now: Value, under_way: float, waiting: float) -> Value:
+    """A link's reliability, had all arrived that were under way when its part ended.
+
+    Those who came to the broker before the link in a part and have not crossed it by its end count
+    as lost. By Little's law they are so many of the part's events as it takes of its time to get
+    through the broker and over the link. That is the mean: of those that wait there may be any
+    number, about as far from their mean as that is long.
+    """
+    share = min(now.value * (1.0 + under_way), 1.0)
+    return replace(now, value=share, error=math.hypot(now.error, under_way**2, waiting))
+
+
+def _with_slow_ones(now: Value, seconds: float) -> Value:
+    r"""A link's mean delay in seconds, had all arrived that were under way when its part ended.
+
+    Long delays are the likelier to be under way: the mean of the others is too small by
+    :math:`\sigma^2 / T`, to the first order in the delay over the time :math:`T`.
+    """
+    if now.count < 2:
+        return now
+    more_s = now.error**2 * now.count / seconds
+    unsure_s = more_s * now.value / seconds
+    return replace(now, value=now.value + more_s, error=math.hypot(now.error, unsure_s))

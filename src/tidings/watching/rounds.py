@@ -114,6 +114,7 @@ class Watcher:
 
     def _take_in(self) -> Batch | None:
         """Stage the rows of all new files; gives the latest batch there has ever been."""
+        self.progress("asking for new files")
         feed = self.plan.feed
         if feed is not None:
             self.progress("fetching")
@@ -142,6 +143,7 @@ class Watcher:
 
     def _measure(self) -> bool:
         """Fit the newest part, and measure what became of events since; whether that was done."""
+        self.progress("measuring")
         closing, ledger = self.plan.closing, self._ledger()
         store, parts, known = closing.store, closing.parts(), ledger.read()
         try:
@@ -159,6 +161,7 @@ class Watcher:
 
     def _compact(self) -> None:
         """Keep the store small; if somebody is reading it, the next time."""
+        self.progress("keeping the store small")
         try:
             self.plan.closing.compact(self.spark, self.progress)
         except InvalidTracesError as problem:
@@ -166,6 +169,7 @@ class Watcher:
 
     def _judge(self, latest: Batch | None, started: float, *, is_new: bool) -> State:
         """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
+        self.progress("judging")
         look = Look(
             system=self.plan.system,
             expected=self._expected,

@@ -39,6 +39,12 @@ class Look:
         return self.stretches[-1].until_ns if self.stretches else 0
 
     @property
+    def recent(self) -> list[Stretch]:
+        """What was measured in the window."""
+        since_ns = self.at_ns - round(self.window_s * 1e9)
+        return [each for each in self.stretches if each.until_ns > since_ns]
+
+    @property
     def looks_per_day(self) -> float:
         """How often a day it is looked at."""
         return judging.DAY_S / self.look_s
@@ -46,8 +52,7 @@ class Look:
 
 def standings(look: Look) -> tuple[Standing, ...]:
     """How everybody stands, and then every subscriber, the worst first."""
-    since_ns = look.at_ns - round(look.window_s * 1e9)
-    recent = [each for each in look.stretches if each.until_ns > since_ns]
+    recent = look.recent
     promised = {each.name: each.target for each in look.system.subscribers}
     delays = _delays(look.found)
     causes = {} if look.predicted is None else causes_of(look.predicted)
@@ -107,10 +112,11 @@ def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
     """Predicted on-time shares with their intervals, by subscriber and of everybody."""
     if outcome is None:
         return {}
-    rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    columns = ["subscriber", "on_time", "error", "wanted_per_s", "count"]
+    rows = outcome.subscribers[columns].dropna(subset="on_time")
     shares = {
-        str(row.subscriber): _share(float(row.on_time), float(row.error))
-        for row in rows.itertuples()
+        str(name): _share(float(share), float(error))
+        for name, share, error in zip(*(rows[each] for each in columns[:3]), strict=True)
     }
     weight = (rows["wanted_per_s"] * rows["count"]).to_numpy()
     if weight.sum() > 0:
@@ -133,15 +139,15 @@ def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
 
 
 def _broken_promises(look: Look) -> Iterator[Alarm]:
+    promises = sum(each.target is not None for each in look.system.subscribers)
+    z = judging.certain(promises, look.looks_per_day)
     for subscriber in look.system.subscribers:
         promised = subscriber.target
         if promised is None:
             continue
-        sure = judging.burn_rates(
-            look.stretches, subscriber.name, promised, look.at_ns, z=judging.SURE
-        )
-        if judging.breaks_promise(sure, promised):
-            rates = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns)
+        sure = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns, z=z)
+        rates = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns)
+        if judging.breaks_promise(sure, rates, promised):
             yield Alarm(
                 name=f"{TARGET} {subscriber.name}",
                 kind=TARGET,
@@ -242,9 +248,9 @@ def _gone(look: Look) -> list[str]:
 
 def _unforeseen(look: Look) -> Iterator[Alarm]:
     """Shares that are not as predicted, where no parameter says why."""
-    foretold, newest = predicted_shares(look.expected), look.stretches[-1]
+    foretold, recent = predicted_shares(look.expected), look.recent
     for name, share in foretold.items():
-        counts = judging.counts_of([newest], name)
+        counts = judging.counts_of(recent, name)
         by = judging.differs_from_predicted(counts, share, len(foretold), look.looks_per_day)
         if name != EVERYBODY and by is not None:
             yield Alarm(
@@ -254,21 +260,22 @@ def _unforeseen(look: Look) -> Iterator[Alarm]:
                 what=f"{'fewer' if by < 0 else 'more'} events are on time than predicted",
                 size=by,
                 unit="of events",
-                since_ns=newest.from_ns,
+                since_ns=recent[0].from_ns,
             )
 
 
 def _backlogs(look: Look) -> Iterator[Alarm]:
-    waits: Mapping[str, float] = {}
+    usual: Mapping[str, float] = {}
     if look.expected is not None:
         rows = look.expected.brokers
-        waits = {
-            str(name): float(wait)
-            for name, wait in zip(rows["broker"], rows["wait_mean_s"], strict=True)
+        columns = (rows[name] for name in ("broker", "wait_mean_s", "utilisation"))
+        usual = {
+            str(name): judging.unusual_wait_s(wait, busy, len(rows), look.looks_per_day)
+            for name, wait, busy in zip(*columns, strict=True)
             if math.isfinite(wait)
         }
     for queue in queues(look):
-        if judging.is_behind(queue, waits.get(queue.name, 0.0), look.look_s):
+        if judging.is_behind(queue, usual.get(queue.name, 0.0), look.look_s):
             never = math.isinf(queue.catch_up_s)
             cause = (
                 "events come faster than they are served"
