@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 
 import pytest
 
@@ -12,6 +13,7 @@ from tidings.planning.verbs import PlanChanges, PlanOptions
 from tidings.prediction.predict import PredictChanges, PredictOptions
 from tidings.simulation.options import SimulationChanges, SimulationOptions
 
+NO_VERBS = ("The", "An", "How", "Which", "What", "When", "Where", "Whether", "All", "Every", "One")
 SYSTEM = """
 tidings: 1
 lifetime: 400ms
@@ -110,3 +112,15 @@ def test_files_are_checked_exported_and_outcomes_validated_without_a_command(sys
     slower = td.predict(td.changed(system, ["speed hub x0.3"]), by="theory")
     assert not td.validate(as_it_is, slower).passed
     assert td.validate(as_it_is, slower, max_mae=1.0).passed
+
+
+@pytest.mark.parametrize("name", td.__all__)
+def test_what_is_public_says_what_it_does(name):
+    """The first word is a verb in the imperative: no article, pronoun or question."""
+    thing = getattr(td, name)
+    members = vars(thing).values() if inspect.isclass(thing) else [thing]
+    for each in members:
+        if inspect.isfunction(each) and not each.__name__.startswith("_"):
+            first = (inspect.getdoc(each) or "").split()[0]
+            assert re.fullmatch("[A-Z][a-z]+[^s]|Cross|Guess|Process", first), (name, first)
+            assert first not in NO_VERBS, (name, first)

@@ -21,7 +21,7 @@ from tails.systems import RARE, erlang_lifetime, line, systems
 
 from tidings.model.arrays import Floats
 from tidings.model.system import System
-from tidings.prediction.wanting import read_within
+from tidings.prediction.precision import read_within
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.run import replications, simulate
 from tidings.simulation.splitting import Splitting, can_split, find_splitting

@@ -25,7 +25,7 @@ from tidings.model.reading import from_document
 from tidings.model.system import System
 from tidings.prediction.error_table import FEWEST, MOST, TAIL, measured_errors
 from tidings.prediction.theory import answer_by_theory
-from tidings.prediction.wanting import read_within
+from tidings.prediction.precision import read_within
 from tidings.simulation.run import simulate
 
 FITTED, TESTED = 1, 2  # seeds

@@ -14,8 +14,8 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.model.reading import from_document, loads
 from tidings.prediction import predict as room
-from tidings.prediction.joining import joined
 from tidings.prediction.predict import predict
+from tidings.prediction.row_joining import joined
 from tidings.prediction.theory import TheoryAnswer
 
 SYSTEM = loads(

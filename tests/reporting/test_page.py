@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tidings.errors import InvalidInputError, UnsupportedError
+from tidings.model.causes import KINDS
 from tidings.model.outcome import CAUSES, Outcome, table
 from tidings.reporting import page
 from tidings.reporting.page import Report, render_page, write_page
@@ -55,6 +56,15 @@ def test_the_page_needs_nothing_from_outside(report):
 def test_every_cause_of_loss_has_a_colour():
     styles = asset("page.css")
     assert [cause for cause in CAUSES if f"--lost-{cause}: #" not in styles] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_cause_of_late_events_has_a_colour_that_there_is(kind):
+    colours = asset("places.js").split("const CAUSE_COLOURS = {")[1].split("}")[0]
+    named = {
+        key.strip(): colour for key, colour in re.findall(r'"?([a-z -]+?)"?: "([\w-]+)"', colours)
+    }
+    assert f"--{named[kind]}: #" in asset("page.css")
 
 
 def test_a_hundred_subscribers_stay_far_below_a_megabyte(report):

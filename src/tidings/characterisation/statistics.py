@@ -273,8 +273,8 @@ def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
     tables = {}
     for name in dict.fromkeys(name for each in partials for name in each.tables):
         frames = [each.tables[name] for each in partials if name in each.tables]
-        statistic = STATISTICS.get(name)
-        if statistic is None or not statistic.keys:
+        statistic = STATISTICS[name]
+        if not statistic.keys:
             continue
         if statistic.coarsened:
             goes_to = dict(enumerate(batch_of))

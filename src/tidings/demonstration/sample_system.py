@@ -71,7 +71,7 @@ TASTES = {
 
 
 def market_and_weather() -> System:
-    """The sample system, always the same."""
+    """Make the sample system, always the same."""
     return reading.from_document(
         {
             "tidings": 1,

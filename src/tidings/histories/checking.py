@@ -94,7 +94,7 @@ class Checked:
 def checked_history(
     tables: Mapping[str, DataFrame], bounds: Bounds, progress: Progress = lambda _: None
 ) -> Iterator[Checked]:
-    """A history judged, as long as the context lasts; rows that cannot be true are set aside.
+    """Judge a recorded history, as long as the context lasts; impossible rows are set aside.
 
     ``tables`` are canonical ones. An event published twice counts from its first publication on.
     Small jobs look first at filters, lives and audiences; then one job judges everything.

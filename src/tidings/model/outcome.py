@@ -219,7 +219,7 @@ class Outcome(Shown):
         return by_share(self.subscribers)
 
     def worst(self, number: int = 5) -> pd.DataFrame:
-        """The subscribers with the lowest on-time shares."""
+        """List the subscribers with the lowest on-time shares."""
         return (
             by_share(self.subscribers.dropna(subset="on_time")).head(number).reset_index(drop=True)
         )

@@ -67,7 +67,7 @@ def _finish(place: Place, name: str) -> System:
 
 
 def dumps(system: System) -> str:
-    """The canonical YAML text of a system; reading it gives the same system."""
+    """Write a system as canonical YAML text; reading it gives the same system."""
     return yaml_text.dump(system_document(system))
 
 

@@ -444,5 +444,5 @@ class System:
         return summary_html(self)
 
     def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
-        """How long an event is of use: its own word, else the publisher's, else the system's."""
+        """Find how long an event is of use: its own lifetime, its publisher's or the system's."""
         return own or publisher.lifetime or self.lifetime

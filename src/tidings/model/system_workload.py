@@ -49,7 +49,7 @@ HANDLED = frozenset(
 def workload_of(
     system: System, *, by: str = "type", routes: Routes | None = None, joint: bool = True
 ) -> Workload:
-    """The workload of a system, a flow for each publisher and event type.
+    """Describe a system as a workload, with a flow for each publisher and event type.
 
     With ``by="content"`` every content class is a flow of its own, and nothing about its forwarding
     is left to chance. ``joint`` also notes how forwarding to several brokers hangs together.

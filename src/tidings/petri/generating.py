@@ -28,7 +28,7 @@ COME, DONE = "come", "done"  # ends of a subnet some of whose queues are passed 
 
 
 def generate_net(workload: Workload, *, forwarding: str = FORWARDING[0]) -> Net:
-    """The net of a workload.
+    """Make the queueing Petri net of a workload.
 
     ``forwarding="independent"`` leaves aside what is known of sets of next brokers, as the paper's
     firing weights do.

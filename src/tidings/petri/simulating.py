@@ -45,7 +45,7 @@ def simulate_net(
     progress: Progress | None = None,
     **changes: Any,
 ) -> NetOutcome:
-    """Throughput, population, residence and age of tokens at every place, by simulation.
+    """Simulate throughput, population, residence and age of tokens at every place.
 
     Options are those of :class:`NetOptions`, also by name. Standard errors are over replications,
     which are independent; each can be repeated alone (:func:`replicate_net`).

@@ -180,7 +180,7 @@ def read_change(text: str) -> Change:
 
 
 def changed(system: System, changes: Sequence[str], below: Sequence[str] | None = None) -> System:
-    """The system after all changes, made one after another and looked at as a whole at the end.
+    """Make changes one after another and check the system as a whole at the end.
 
     Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
     whoever types changes.

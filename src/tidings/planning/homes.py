@@ -30,7 +30,7 @@ from tidings.model.system import System
 from tidings.planning.choices import ALL
 from tidings.planning.evidence import MISSES, Evidence, Play, Standing, Target, weigh
 from tidings.planning.selections import check_target, means
-from tidings.prediction.elsewhere import Elsewhere
+from tidings.prediction.other_homes import Elsewhere
 
 Homes = tuple[str, ...]
 Counts = NDArray[np.int64]

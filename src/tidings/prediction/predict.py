@@ -26,14 +26,14 @@ from tidings.model.system import System
 from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
-from tidings.prediction.joining import joined
 from tidings.prediction.overloaded_groups import with_overload, without_queues
+from tidings.prediction.precision import Within, read_within
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, causes_left_out, joined_causes
+from tidings.prediction.row_joining import joined
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
 from tidings.prediction.simulated_causes import Playing, causes_beyond_theory, simulated_causes
 from tidings.prediction.theory import TheoryAnswer, answer_by_theory
-from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.collapse import collapsed_groups
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import overloaded_groups, simulate

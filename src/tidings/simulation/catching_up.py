@@ -144,7 +144,7 @@ class CatchUpOptions:
             raise InvalidInputError(f"replications is {self.replications}; wants 2 or more")
 
     def at(self, queue: WatchedQueue) -> CatchUpOptions:
-        """Tell what waits from what is handled: as many as the queue can, of those present."""
+        """Split events that are present into those handled now and those that wait."""
         if self.present is None:
             return self
         waiting = max(self.present - queue.servers, 1)
@@ -157,14 +157,14 @@ class CatchUpOptions:
         return f"a stop of {format_seconds(self.stopped_s)}"
 
     def expected(self, queue: WatchedQueue) -> float:
-        """Events that wait at the end of the stop, in the mean."""
+        """Count the events that wait at the end of the stop, on average."""
         if self.backlog is not None:
             return float(self.backlog)
         assert self.stopped_s is not None
         return self.stopped_s * queue.rate_per_s
 
     def expected_s(self, queue: WatchedQueue) -> float:
-        """How long the stop takes, in the mean."""
+        """Compute how long the stop takes on average, in seconds."""
         return self.stopped_s or self.expected(queue) / queue.rate_per_s
 
 

@@ -156,7 +156,7 @@ def simulate(
     elsewhere: Replicate | None = None,
     **changes: Unpack[SimulationChanges],
 ) -> Outcome:
-    """Which share of the events each subscriber wants reaches it in time, by simulation.
+    """Simulate which share of the events each subscriber wants reaches it in time.
 
     Options are those of :class:`SimulationOptions`, also by name: ``simulate(system, seed=7,
     precision=0.005)``. Standard errors are over replications, which are independent; each can be

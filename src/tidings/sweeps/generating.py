@@ -102,7 +102,7 @@ def check_planting(system: System, span_s: float, planting: Planting) -> Compile
 def generate_traces(
     spark: SparkSession, system: System, span_s: float, planting: Planting | None = None
 ) -> Generated:
-    """Canonical traces of so many seconds from a midnight on.
+    """Generate trace tables of so many seconds, from a midnight on.
 
     The warm-up is found by pilot runs here, as for a simulation. A table is made by running its
     slices, so that all are run anew for every table that is used.

@@ -58,7 +58,7 @@ class Traces:
 
 
 def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
-    """The canonical tables in a folder, behind a URL or in a catalog.
+    """Open the trace tables in a folder, behind a URL or in a catalog.
 
     A URL is for instance ``s3a://bucket/traces``. ``catalog:lake.traces`` are the tables
     ``lake.traces.hops`` and so on, ``catalog:lake.raw.mq_*`` the tables ``lake.raw.mq_hops`` and so

@@ -67,7 +67,7 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     java_options: str | None = None,
 ) -> SparkSession:
-    """A Spark session: embedded in this process unless ``master`` names a cluster.
+    """Start or join a Spark session, in this process unless ``master`` names a cluster.
 
     ``master`` is ``local[2]``, ``spark://host:7077``, ``yarn`` and so on, or ``sc://host`` for
     Spark Connect; ``memory`` is the driver's, such as ``4g``; ``small`` tunes an embedded JVM for

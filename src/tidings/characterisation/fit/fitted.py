@@ -60,7 +60,7 @@ class Characterisation(Shown):
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
+        """Show how far to trust it: rows, coverage, fits over histograms, rates."""
         return quality_sections(
             self.quality,
             self.coverage,

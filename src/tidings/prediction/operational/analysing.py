@@ -250,7 +250,7 @@ _DELIVERY_COLUMNS = (
 
 
 def analyse(workload: Workload, *, formula: str = FORMULAS[0]) -> Analysis:
-    """Rates, utilisations, responses and latencies of a workload.
+    """Compute rates, utilisations, response times and latencies of a workload, in seconds.
 
     Where a queue is overloaded, responses and latencies through it are infinite; utilisations are
     offered loads, so that they say by how much.

@@ -5,7 +5,7 @@ const CAUSE_COLOURS = {
   travel: "link", loss: "lost-link", outages: "lost-broker_down", away: "lost-disconnected",
   "own queue": "lost-overflow", overflow: "lost-overflow", network: "lost-link", batches: "late",
   "back-pressure": "wait", "slow member": "lost-overflow", "hot partition": "lost-overflow",
-  redelivery: "lost-expired", churn: "lost-not_known",
+  redelivery: "lost-expired", crashes: "lost-broker_down", churn: "lost-not_known",
 };
 const MOST_BARS = 20;
 

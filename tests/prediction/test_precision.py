@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidings.errors import InvalidInputError
-from tidings.prediction.wanting import LEAST, Within, read_within
+from tidings.prediction.precision import LEAST, Within, read_within
 
 
 @pytest.mark.parametrize(

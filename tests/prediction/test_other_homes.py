@@ -9,7 +9,7 @@ from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.planning.evidence import foretell
 from tidings.prediction import elsewhere
-from tidings.prediction.elsewhere import Elsewhere
+from tidings.prediction.other_homes import Elsewhere
 
 INVERTED = 2e-6  # of a share: what the inversion of smooth transforms leaves
 FAINTLY = 1e-7  # of a share: what events do that go faintly where nobody wants them
