@@ -24,8 +24,8 @@ from tails.systems import erlang_lifetime, line
 from tidings.model.reading import from_document
 from tidings.model.system import System
 from tidings.prediction.error_table import FEWEST, MOST, TAIL, measured_errors
-from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.precision import read_within
+from tidings.prediction.theory import answer_by_theory
 from tidings.simulation.run import simulate
 
 FITTED, TESTED = 1, 2  # seeds

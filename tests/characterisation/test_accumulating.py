@@ -356,7 +356,7 @@ def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
 def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
     day = read_traces(spark, folders[1][0])
     later = replace(day.window, until_ns=day.window.until_ns + 1)
-    with pytest.raises(InvalidTracesError, match=r"overlaps with .*wants exactly the same window"):
+    with pytest.raises(InvalidTracesError, match=r"01Z\) overlaps .*use exactly its window"):
         add_traces(replace(day, window=later), store)
     with pytest.raises(InvalidTracesError, match="keeps 5 s at the ends"):
         add_traces(day, store, margin_s=7.0)

@@ -145,7 +145,7 @@ def test_a_store_put_together_dropped_and_added_to_has_the_same_numbers(
     pd.testing.assert_frame_equal(found.parameters, told.parameters)
     left = {each.name for each in store.iterdir()}
     assert left == {*read_catalogue(store).folders, STORE_FILE}
-    with pytest.raises(InvalidTracesError, match="have been put together; wants later traces"):
+    with pytest.raises(InvalidTracesError, match="have been put together; add later traces"):
         add_traces(read_traces(spark, folders[0]), store)
 
 

@@ -94,7 +94,7 @@ def test_peers_keep_what_sessions_do_not_tell():
     _, _, (note,) = with_connectivity(
         [Subscriber(name="ann", at="hub", wants=ann.wants)], "s", found
     )
-    assert "the time to hand an event over to ann was not recorded" in note
+    assert "the hand-over time of ann was not recorded" in note
 
 
 def test_periods_are_those_within_the_window_and_every_row_is_accounted_for(frame):

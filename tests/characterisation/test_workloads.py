@@ -254,7 +254,7 @@ def test_what_utilisation_cannot_tell_is_refused_all_at_once(statistics):
         workload_from_statistics(replace(statistics, usage=usage), how)
     assert str(told.value).count("change together") == 2
     missing = planted(statistics.usage, {("b", "cpu"): {"x": 0.02}})
-    with pytest.raises(InvalidTracesError, match="7 of p arrived at b, but not while 'b cpu'"):
+    with pytest.raises(InvalidTracesError, match="'b cpu' covers a time when 7 of p arrived at b"):
         workload_from_statistics(replace(statistics, usage=missing), how)
 
 

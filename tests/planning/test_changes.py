@@ -156,7 +156,7 @@ def test_subscribers_are_added(system):
         ("bursts p x2", "a value, not a factor"),
         ("bursts p fewer", "none"),
         ("rate p xx", "a factor above 0"),
-        ("speed hub 2", "wants a factor"),
+        ("speed hub 2", "takes a factor"),
         ("reliability hub--east x2", "a value, not a factor"),
         ("reliability hub--east 2", "a share from 0 to 1"),
         ("availability hub 0.9", "nothing that this change applies to"),

@@ -150,7 +150,7 @@ def test_no_broker_is_taken_for_the_source_or_the_sink():
     ("change", "said"),
     [
         (("wants: {region: eu}", "wants: {}"), "events that go on to several brokers"),
-        (("{exponential: 9ms}", "{gamma: {mean: 9ms, shape: 2}}"), "no Poisson stream"),
+        (("{exponential: 9ms}", "{gamma: {mean: 9ms, shape: 2}}"), "is not Poisson"),
         (("{exponential: 8ms}", "{weibull: {scale: 8ms, shape: 2}}"), "distribution Weibull"),
         (("{exponential: 8ms}", "{exponential: 8ms}, buffer: 3"), "bounded buffers"),
         (("wants: {region: us}}", "wants: {region: us}, link: {delay: 1ms}}"), "links of subscr"),

@@ -107,8 +107,8 @@ def test_a_group_that_falls_behind_is_said():
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"members": (), "untold": "not allowed"}, "members are not told (not allowed)"),
-        ({"members": ()}, "nobody is in it now"),
+        ({"members": (), "untold": "not allowed"}, "members could not be read (not allowed)"),
+        ({"members": ()}, "the group has no members now"),
         (
             {"members": (GroupMember(name="b-1", partitions=(("orders", 0),)),)},
             "some have no owner now: members in turn",
@@ -245,7 +245,7 @@ def test_groups_as_a_cluster_tells_them():
             ),
         ),
     )
-    assert told.refused == ("how long partitions are was not told: orders-1 (no leader)",)
+    assert told.refused == ("could not read the end offsets of partitions orders-1 (no leader)",)
     assert told.asked == (
         "METADATA of all topics",
         "LIST_OFFSETS of 1 topics",
@@ -257,7 +257,10 @@ def test_groups_as_a_cluster_tells_them():
 
 def test_what_a_cluster_refuses_to_tell_is_said():
     told = read_round(Cluster(NOT_ALLOWED, NOT_ALLOWED), ())
-    assert told.refused[-1] == "groups were not told (not allowed); name them: --group NAME"
+    assert (
+        told.refused[-1]
+        == "could not list consumer groups (not allowed); name them with --group NAME"
+    )
     (group,) = read_round(Cluster(NOT_ALLOWED, NOT_ALLOWED), ("billing",)).groups
     assert (group.untold, group.members) == ("not allowed", ())
 
@@ -297,7 +300,7 @@ def test_offsets_of_a_mock_cluster(cluster):
     assert "not supported by broker" in group.untold  # by the mock cluster
     listed = read_round(admin, ())
     assert listed.groups == ()
-    assert "not all groups were told" in listed.refused[0]
+    assert "not all consumer groups could be listed" in listed.refused[0]
 
 
 def test_a_first_file_of_a_mock_cluster(cluster, tmp_path, capsys):
@@ -373,7 +376,7 @@ def test_settings_that_the_client_does_not_know(tmp_path):
 
 @pytest.mark.parametrize("url", ["kafka://", "kafka://a,,b", "kafka://me:secret@"])
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(InvalidInputError, match="wants kafka://HOST:PORT") as told:
+    with pytest.raises(InvalidInputError, match="expected kafka://HOST:PORT") as told:
         client_settings([url])
     assert "secret" not in str(told.value)
 

@@ -59,8 +59,8 @@ def test_bridges_that_nobody_named_are_asked_for():
 @pytest.mark.parametrize(
     ("urls", "bridges", "said"),
     [
-        (["http://h:1"], [], "'http://h:1' is no broker"),
-        (["mqtt://u:secret@h:99999999"], [], "'mqtt://h:99999999' is no broker"),
+        (["http://h:1"], [], "'http://h:1' is not an MQTT address"),
+        (["mqtt://u:secret@h:99999999"], [], "'mqtt://h:99999999' is not an MQTT address"),
         (["mqtt://h", "mqtt://h:1883"], [], "named twice: h:1883, h:1883"),
         (["mqtt://h:1", "mqtt://i:2"], ["h:1"], "wants two of h:1, i:2"),
         (["mqtt://h:1", "mqtt://i:2"], ["h:1,j:3"], "wants two of h:1, i:2"),
@@ -79,7 +79,7 @@ def test_nobody_there_and_somebody_else_there_are_told(monkeypatch):
     with socket.socket() as other:
         other.bind((HOST, port))
         other.listen()
-        with pytest.raises(EngineError, match="does not speak MQTT"):
+        with pytest.raises(EngineError, match="did not answer in MQTT"):
             read_mqtt([f"mqtt://{HOST}:{port}"], 0.1, [])
 
 

@@ -160,6 +160,6 @@ def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path, monk
     assert {each.component for each in one.timeline} == {"b"}
     assert one.measured.source == "measured"
     page = render_study(reality_study(found, "a pair"))
-    assert "Faults in time" in page
+    assert "Faults over time" in page
     assert "reconnecting took" in page
     assert "Losses by cause" in page

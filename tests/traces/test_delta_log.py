@@ -144,7 +144,7 @@ def test_a_log_names_no_file_elsewhere(tmp_path, name):
     (tmp_path / "t").mkdir()
     (tmp_path / "b").touch()
     log(tmp_path / "t", [PROTOCOL, TABLE, add(name)])
-    with pytest.raises(InvalidTracesError, match="not below the table"):
+    with pytest.raises(InvalidTracesError, match="outside the table's folder"):
         read_log(tmp_path / "t")
 
 

@@ -199,8 +199,8 @@ def said_of_regimes(parts: Regimes, whole: Characterisation, folder: object) -> 
 def _why_none(verdict: str, tested: pd.DataFrame) -> str:
     if verdict == CANNOT_TELL:
         return (
-            "It cannot be decided whether rates are steady: no publisher has "
-            f"{LEAST_PER_BATCH:g} events in every {BATCHES}nd part of the recorded time. "
+            "Too few events to decide whether rates are steady: no publisher has at least "
+            f"{LEAST_PER_BATCH:g} events in each of {BATCHES} equal parts of the recording. "
             "Record for longer."
         )
     if verdict == STEADY:

@@ -34,7 +34,7 @@ SPREAD = (
 
 
 def times_file(system: Path) -> Path:
-    """Where the recorded times of a system file go: beside it.
+    """Name the file of recorded times beside a system file.
 
     >>> times_file(Path("out/fitted.yaml")).as_posix()
     'out/fitted-times.parquet'

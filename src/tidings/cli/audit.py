@@ -39,7 +39,8 @@ def audit(
         bool,
         typer.Option(
             "--in-time",
-            help="Also count a notification as missing if it came later than the diffusion delay.",
+            help="Also count a notification as missing if it arrived later than --diffusion-delay "
+            "after publication.",
         ),
     ] = False,
     to: Annotated[

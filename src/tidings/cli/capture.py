@@ -55,9 +55,7 @@ def capture(
     ] = None,
     most: Annotated[
         float,
-        typer.Option(
-            "--most", metavar="N", min=0.1, help="Trace at most so many messages a second."
-        ),
+        typer.Option("--most", metavar="N", min=0.1, help="Trace at most N messages per second."),
     ] = 100.0,
     lifetime: Annotated[
         str | None,
@@ -96,7 +94,9 @@ def capture(
     if of_mqtt and (pages or credentials):
         raise typer.BadParameter("--monitor and --creds are for NATS; MQTT wants neither")
     if not of_mqtt and bridge:
-        raise typer.BadParameter("--bridge is for MQTT; servers of NATS know their neighbours")
+        raise typer.BadParameter(
+            "--bridge is for MQTT only; NATS servers report their own links: leave it out"
+        )
     if of_mqtt:
         from tidings.running.mqtt_capturing import MqttPlan
 
@@ -156,10 +156,10 @@ def capture(
     else:
         console.show(terminal.quality_table(imported.account))
     console.note(
-        f"heard {captured.heard} messages in {captured.seconds:g} s, traced {captured.traced} of "
-        f"them; cost: {captured.traced} trace-only messages, {captured.probes} heartbeats over "
-        f"links and {captured.reports} reports of servers. Wrote {to}; next: tidings characterise "
-        f"{to} --to fitted.yaml"
+        f"received {captured.heard} messages in {captured.seconds:g} s and traced "
+        f"{captured.traced}; extra traffic: {captured.traced} trace-only messages, "
+        f"{captured.probes} heartbeats on links, {captured.reports} server reports. "
+        f"Wrote {to}; next: tidings characterise {to} --to fitted.yaml"
     )
     console.warn((*captured.notes, *imported.notes))
 
@@ -219,7 +219,8 @@ def _capture_mqtt(plan: MqttPlan, to: Path, *, replace: bool, as_json: bool) -> 
         counts = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
         console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **counts})
     console.note(
-        f"heard {captured.heard} messages in {plan.seconds:g} s and sent {captured.probes} probes. "
+        f"received {captured.heard} messages in {plan.seconds:g} s; extra traffic: "
+        f"{captured.probes} probes. "
         f"Wrote {to}; next: tidings characterise {to} --to fitted.yaml"
     )
     console.warn(captured.notes)

@@ -28,7 +28,7 @@ def catchup(
         str | None,
         typer.Option(
             metavar="QUEUE=TIME",
-            help="Instead of --backlog: start after this queue has stood still for so long, "
+            help="Instead of --backlog: start after this queue has been stopped for TIME, "
             "such as orders=60s.",
         ),
     ] = None,
@@ -96,7 +96,7 @@ def catchup(
 
 
 def _state(backlog: str | None, stopped: str | None) -> tuple[str, dict[str, Any]]:
-    """The queue, and the state that it starts from."""
+    """Read the queue and its initial state from --backlog or --stopped."""
     queue, equals, value = (backlog or stopped or "").rpartition("=")
     if not equals or not queue:
         raise typer.BadParameter(

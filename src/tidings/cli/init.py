@@ -75,23 +75,24 @@ def init(
         typer.Argument(
             metavar="[nats|rabbitmq|mqtt|kafka] URL...",
             help="NATS: nats://USER:PASSWORD@HOST:PORT with a user of the system account, which "
-            "reaches all servers of a cluster; and the monitoring pages, http://HOST:8222, of "
-            "others. RabbitMQ: the word rabbitmq, then http://USER:PASSWORD@HOST:15672. MQTT: "
+            "reaches every server of the cluster; without one, the monitoring page of each "
+            "server, http://HOST:8222. RabbitMQ: the word rabbitmq, then "
+            "http://USER:PASSWORD@HOST:15672. MQTT: "
             "mqtt://USER:PASSWORD@HOST:1883, one for each broker. Kafka: "
             "kafka://HOST:9092,HOST:9092.",
         ),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="FILE", help="Write the file here; without, print it."),
+        typer.Option("--to", metavar="FILE", help="Write to FILE instead of printing."),
     ] = None,
     time: Annotated[
         str,
         typer.Option(
             "--for",
             metavar="TIME",
-            help="NATS, Kafka: time between two readings of counters; RabbitMQ: the last so many "
-            "seconds; MQTT: how long to listen to all messages.",
+            help="NATS, Kafka: time between two readings of counters; RabbitMQ: how far back to "
+            "average rates; MQTT: how long to listen to all messages.",
         ),
     ] = "5s",
     credentials: Annotated[

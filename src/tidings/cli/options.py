@@ -45,12 +45,18 @@ Seed = Annotated[
 ]
 Bridges = Annotated[
     list[str] | None,
-    typer.Option("--bridge", metavar="A,B", help="MQTT: two brokers, HOST:PORT, joined by one."),
+    typer.Option(
+        "--bridge",
+        metavar="A,B",
+        help="MQTT: a bridge between brokers A and B, each HOST:PORT. Can be repeated.",
+    ),
 ]
 Broker = Annotated[
     str,
     typer.Option(
-        "--broker", metavar="nats|mosquitto", help="Which servers to run; mosquitto is Debian's."
+        "--broker",
+        metavar="nats|mosquitto",
+        help="Which broker to run; mosquitto must be installed (Debian: apt install mosquitto).",
     ),
 ]
 By = Annotated[

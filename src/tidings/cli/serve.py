@@ -28,7 +28,8 @@ def serve(
             "--most-labels",
             metavar="N",
             min=0,
-            help="Subscribers, and queues, that have metrics of their own: the worst.",
+            help="Export metrics of single subscribers and queues for the N worst of each only, "
+            "to limit the number of labels.",
         ),
     ] = 200,
     monitoring: Annotated[
@@ -44,7 +45,7 @@ def serve(
     """Show a watched system on a page that stays up to date, and as metrics at /metrics.
 
     Who is late, why, and what to do; shares on time as promised, measured and predicted; alarms;
-    the network; how the watching itself fares. Reads the folder only. Ctrl-C ends it.
+    the network; the health of the watcher itself. Reads the folder only. Ctrl-C ends it.
 
     Example: tidings serve watched/ --port 8765
     """
@@ -60,7 +61,9 @@ def serve(
     if folder is None:
         raise typer.BadParameter("missing argument 'FOLDER'")
     if not folder.is_dir():
-        raise InvalidInputError(f"{folder} is no folder; 'tidings watch' makes one")
+        raise InvalidInputError(
+            f"{folder} is not a folder; start 'tidings watch' first, which creates it"
+        )
     from tidings.serving.guard import token_for
     from tidings.serving.live import Settings
     from tidings.serving.server import serve as serving

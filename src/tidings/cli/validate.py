@@ -19,7 +19,7 @@ def validate(
             metavar="A", help="Result of predict, simulate or characterise: .json file or folder."
         ),
     ],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The result to compare it with.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The result to compare A with.")],
     max_mae: Annotated[
         float | None,
         options.share(

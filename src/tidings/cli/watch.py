@@ -104,7 +104,7 @@ def watch(
     master: options.Master = None,
     memory: options.Memory = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print alarms, and any error, as JSON, one a line.")
+        bool, typer.Option("--json", help="Print alarms and errors as JSON, one per line.")
     ] = False,
 ) -> None:
     """Watch a running system: promised, measured and predicted on-time shares, with alarms.

@@ -41,8 +41,8 @@ Services = Annotated[
     str | None,
     typer.Option(
         metavar="spans|utilisation",
-        help="With --traces: take service times from hops (default), or by the utilisation "
-        "law from sampled CPU and disk utilisation.",
+        help="With --traces: where service times come from: 'spans' (the recorded hops; default) "
+        "or 'utilisation' (the utilisation law on sampled CPU and disk use).",
     ),
 ]
 Bandwidth = Annotated[

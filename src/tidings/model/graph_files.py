@@ -129,7 +129,7 @@ def _used(data: Mapping[str, Any]) -> list[str]:
 
 
 def _delay_s(place: Place, per_s: int) -> float | None:
-    """A delay; a bare number is in the unit of its name, ``5ms`` says its own."""
+    """Read a delay, in seconds; a bare number is in the unit of its attribute's name."""
     bare = place.value
     if isinstance(bare, str):
         bare = units.parse(bare, {})

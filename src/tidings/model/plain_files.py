@@ -63,7 +63,8 @@ def check_below(folder: Path, *, follow: bool = False) -> None:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.name == _LOG:
-                    raise OSError(errno.EINVAL, "the log of a stream, not of a table", entry.path)
+                    saw = "the log of a stream, which is not read (copy its data files elsewhere)"
+                    raise OSError(errno.EINVAL, saw, entry.path)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 else:

@@ -27,6 +27,8 @@ class Remark:
     ... )
     >>> remark.sentence()
     'shares are less precise than asked (alice, bob): 0.0123 of a share; give more seconds'
+    >>> Remark(kind="idle", what="some want nothing", size=1234.0, unit="subscribers").sentence()
+    'some want nothing: 1,234 subscribers'
     """
 
     kind: str  # a program's name for what it is about
@@ -39,7 +41,7 @@ class Remark:
     def sentence(self) -> str:
         """Say all of it in one line, as the terminal and the page show it."""
         where = f" ({few(self.where)})" if self.where else ""
-        size = f": {self.size:.3g} {self.unit}".rstrip() if self.size is not None else ""
+        size = f": {_digits(self.size)} {self.unit}".rstrip() if self.size is not None else ""
         do = f"; {self.do}" if self.do else ""
         return f"{self.what}{where}{size}{do}"
 
@@ -56,6 +58,12 @@ class Remark:
             raise TypeError("kind, what, where, unit and do are texts")
         size = None if fields["size"] is None else float(fields["size"])
         return cls(**{**fields, "where": tuple(fields["where"]), "size": size})
+
+
+def _digits(size: float) -> str:
+    """Write whole and large numbers in full, others with three significant digits."""
+    is_whole = float(size).is_integer() or abs(size) >= 1000.0
+    return f"{size:,.0f}" if is_whole else f"{size:.3g}"
 
 
 def of_system(system: System) -> list[Remark]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime
 
 SECONDS = {
     "ns": 1e-9,
@@ -33,6 +34,7 @@ BITS_PER_S = {"bit/s": 0.125, "kbit/s": 125.0, "Mbit/s": 125e3, "Gbit/s": 125e6}
 PER_S = {f"/{unit}": 1.0 / seconds for unit, seconds in SECONDS.items()}
 BYTES_PER_S = {f"{unit}/s": size for unit, size in BYTES.items()} | BITS_PER_S
 
+_EPOCHS_S = 1e9  # from so many seconds on, times are moments of this century
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)?\s*")
 
 
@@ -71,3 +73,27 @@ def format_seconds(seconds: float) -> str:
         if size >= scale * (1.0 if scale <= 1.0 else 1.5 if scale > 60 else 2.0):
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+def exact_seconds(nanoseconds: int) -> str:
+    """Write a time in seconds to the nanosecond, without zeros at the end.
+
+    >>> exact_seconds(12_500_000_001), exact_seconds(-3_000_000_000), exact_seconds(0)
+    ('12.500000001 s', '-3 s', '0 s')
+    """
+    whole, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    sign = "-" if nanoseconds < 0 else ""
+    return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".") + " s"
+
+
+def moment(at_ns: int) -> str:
+    """Write a moment in UTC to the nanosecond, or else as time on the recording's own clock.
+
+    >>> moment(1_700_000_000_000_000_001), moment(5_000_000_000)
+    ('2023-11-14T22:13:20.000000001Z', "5 s on the recording's clock")
+    """
+    whole, rest = divmod(at_ns, 1_000_000_000)
+    if whole < _EPOCHS_S:
+        return f"{exact_seconds(at_ns)} on the recording's clock"
+    clock = datetime.fromtimestamp(whole, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{clock}.{rest:09d}".rstrip("0").rstrip(".") + "Z"

@@ -98,7 +98,7 @@ def _placed(table: Any, law: int) -> list[int]:
 def _cells(
     cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: Numbering
 ) -> tuple[list[list[int]], list[tuple[int, int]], list[tuple[float, int]]]:
-    """The cells' records (laws by position), users of those that hold, choices of the others."""
+    """Compile cells to records, with users of holding cells and choices of the others."""
     position = {name: number for number, name in enumerate(queue_names)}
     transition_number = {each: at for at, each in enumerate(_held_transitions(cells))}
     timed_number = {each: at for at, each in enumerate(_timed_modes(cells))}

@@ -237,8 +237,8 @@ def _long_enough(
     )
     if wanted_s > most_s:
         note += (
-            f", and should {wanted_s:.3g} s, so results may be biased; run it longer "
-            "(--duration, --warmup)"
+            f" but needs {wanted_s:.3g} s, so results may be biased; use a longer --duration "
+            "and --warmup"
         )
     return min(WARMUP_TIMES * relaxation_s, 0.1 * most_s), length_s, [note]
 

@@ -79,10 +79,10 @@ def _read(how: Adjustment, verb: str, text: str) -> Any:
     factor = _FACTOR.fullmatch(text)
     if factor is None:
         if how.kind is None:
-            raise InvalidInputError(f"{verb} wants a factor, such as x2; got '{text}'")
+            raise InvalidInputError(f"'{verb}' takes a factor such as x2; got '{text}'")
         return read_value(how.kind, text)
     if not how.scales:
-        raise InvalidInputError(f"{verb} wants a value, not a factor; got '{text}'")
+        raise InvalidInputError(f"'{verb}' takes a value, not a factor such as x2; got '{text}'")
     try:
         times = float(factor[1])
     except ValueError:

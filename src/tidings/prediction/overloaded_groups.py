@@ -20,7 +20,7 @@ from tidings.simulation.run import overloaded_groups
 
 
 def without_queues(system: System, groups: Collection[str]) -> System:
-    """Let the members of these groups take no time."""
+    """Remove queues and processing times of these consumer groups."""
     subscribers = tuple(
         replace(each, consumers=None, processing=None) if each.name in groups else each
         for each in system.subscribers

@@ -44,7 +44,7 @@ def remarks(system: System, network: Network) -> tuple[Remark, ...]:
             "there never arrive",
             where=(name,),
             size=float(load),
-            unit="seconds of work per second",
+            unit="times its capacity",
             do="add servers, make it faster, or send it fewer events",
         )
         for name, load, over in zip(
@@ -56,8 +56,8 @@ def remarks(system: System, network: Network) -> tuple[Remark, ...]:
         said.append(
             Remark(
                 kind="overload",
-                what="overloaded brokers feed each other in a circle, so rates behind them "
-                "are not reliable",
+                what="overloaded brokers send to each other in a loop, so the rates downstream of "
+                "them are not reliable",
                 where=(),
                 do="remove the overload first",
             )

@@ -30,10 +30,10 @@ SLOWEST = 0.1  # of the recorded rate, however much the parts differ
 PROMISE = 0.05  # half-width (95 %) from which on an answer is not to be relied upon
 TWO_SIDED = 1.96
 UNLIKE = (
-    "the recorded times are so few, or their parts so unlike each other, that another time may be "
-    "unlike them, too; on-time shares may be off"
+    "the recording is too short, or traffic changed too much during it, to predict other times "
+    "from it, so on-time shares may be off"
 )
-DO = "take them with care, and record for longer, or times like those to predict"
+DO = "record for longer, or record the kind of traffic that you want to predict"
 
 
 def with_record_errors(simulated: Outcome, system: System, seconds: float, seed: int) -> Outcome:

@@ -71,7 +71,7 @@ def all_suspects(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _emptied(system: System) -> System:
-    """The system in which no event meets another, and no member of a group is slow."""
+    """Remove queueing: rates near 0, and slow group members as fast as the others."""
     slow = [
         replace(each.evenly(), every=Exponential(mean_s=_EMPTY / each.rate_per_s), batch=None)
         for each in system.publishers
@@ -85,7 +85,7 @@ def _emptied(system: System) -> System:
 
 
 def _brokers(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Brokers that take no time; first those that take most."""
+    """Yield systems in which one broker takes no time, the one that delays most first."""
     rows = before.brokers
     taken_s = (rows["wait_mean_s"] + rows["service_mean_s"]).fillna(0.0) * rows["arrivals_per_s"]
     for place in np.argsort(-taken_s.to_numpy(), kind="stable")[:_BROKERS]:
@@ -267,7 +267,7 @@ def _with_publisher(system: System, place: int, cause: Cause, changed: Publisher
 def _first(
     publishers: Sequence[Publisher], has: Callable[[Publisher], Any]
 ) -> list[tuple[int, Publisher]]:
-    """The publishers of which something holds, that publish most, with their places."""
+    """Find the busiest publishers that satisfy ``has``, with their indices."""
     having = [(place, each) for place, each in enumerate(publishers) if has(each)]
     return sorted(having, key=lambda item: -item[1].rate_per_s)[:_CLIENTS]
 

@@ -14,7 +14,6 @@ from tidings.reporting.terminal import (
     Row,
     cells,
     fitting,
-    hidden,
     names,
     number,
     shares,
@@ -87,7 +86,7 @@ def markdown(document: Row, title: str, limit: int) -> str:
     parts = [
         f"## Tidings: targets {verdict}, {_plain(title)}",
         f"{_share(document['predicted'], 'on_time')} of all wanted events arrive on time. "
-        f"{better} of {wording.plural(better + worse, 'subscriber')} with a target get it.",
+        f"{better} of {wording.plural(better + worse, 'subscriber')} with a target meet it.",
     ]
     rows = unmet(document)
     if rows:
@@ -102,7 +101,8 @@ def markdown(document: Row, title: str, limit: int) -> str:
             lines.append("| " + " | ".join(map(_plain, written)) + " |")
         parts.append("\n".join(lines))
         if len(rows) > limit:
-            parts.append(f"{hidden(limit, len(rows))} below target are shown.")
+            shown = f"{limit} of {len(rows)} subscribers below target are shown"
+            parts.append(f"{shown} (--json has all).")
     parts += [f"**{head}:** {_plain(text)}" for head, text in _headed(document)]
     return "\n\n".join(parts) + "\n"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tidings.model.units import exact_seconds, moment
 from tidings.reporting.terminal import Column, FittingTable
 from tidings.reporting.wording import UNKNOWN, plural
 
@@ -18,7 +18,6 @@ _WORDS = {
     "validity": "notified of an event that had not been published",
     "liveness": "not notified of an event that it was guaranteed",
 }
-_EPOCHS_S = 1e9  # from so many seconds on, times are moments of this century
 
 
 def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -31,7 +30,7 @@ def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
         title=title,
         columns=[
             Column(title="property", cells=list(kinds), left=True),
-            Column(title="violated", cells=[f"{rows:,}" for rows in kinds.values()]),
+            Column(title="violations", cells=[f"{rows:,}" for rows in kinds.values()]),
             Column(title="meaning", cells=[_WORDS[kind] for kind in kinds], left=True, spare=1),
         ],
         caption=f"Guaranteed notifications: {totals['guaranteed']:,}, of which {totals['lost']:,} "
@@ -53,14 +52,14 @@ def _proofs(rows: Sequence[Mapping[str, Any]], from_ns: int) -> RenderableType:
     lines.add_column()
     for row in rows:
         lines.add_row(Text(row["kind"]), Text(_cell(_proof(row, from_ns))))
-    return Group(lines, Text(f"Times are seconds after {_moment(from_ns)}.", style="dim"))
+    return Group(lines, Text(f"Times are seconds after {moment(from_ns)}.", style="dim"))
 
 
 def _proof(row: Mapping[str, Any], from_ns: int) -> str:
     """The rows that prove a violation, as one sentence."""
 
     def at(name: str) -> str:
-        return _exact_seconds(row[name] - from_ns)
+        return exact_seconds(row[name] - from_ns)
 
     content = "" if row["content"] is None else f" {row['content']}"
     known = row["published_ns"] is not None
@@ -74,30 +73,6 @@ def _proof(row: Mapping[str, Any], from_ns: int) -> str:
     parts += [f"notified at {at('notified_ns')}" if notified else "not notified"]
     times = f" (recorded {row['rows']} times)" if row["rows"] > 1 else ""
     return f"{row['subscriber']}, event {row['event']}{content}: {'; '.join(parts)}{times}"
-
-
-def _exact_seconds(nanoseconds: int) -> str:
-    """To the nanosecond, without zeros at the end.
-
-    >>> _exact_seconds(12_500_000_001), _exact_seconds(-3_000_000_000), _exact_seconds(0)
-    ('12.500000001 s', '-3 s', '0 s')
-    """
-    whole, rest = divmod(abs(nanoseconds), 1_000_000_000)
-    sign = "-" if nanoseconds < 0 else ""
-    return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".") + " s"
-
-
-def _moment(at_ns: int) -> str:
-    """A moment of the clock where it is one, else a time on the recording's own clock.
-
-    >>> _moment(1_700_000_000_000_000_001), _moment(5_000_000_000)
-    ('2023-11-14T22:13:20.000000001Z', "5 s on the recording's clock")
-    """
-    whole, rest = divmod(at_ns, 1_000_000_000)
-    if whole < _EPOCHS_S:
-        return f"{_exact_seconds(at_ns)} on the recording's clock"
-    clock = datetime.fromtimestamp(whole, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{clock}.{rest:09d}".rstrip("0").rstrip(".") + "Z"
 
 
 def _table(

@@ -96,7 +96,7 @@ def render_page(report: Report) -> str:
 
 
 def _advice(budget: Budget | None) -> tuple[tuple[Remedy, ...], Aim | None]:
-    """What to do, as far as it was looked for."""
+    """Give remedies and aim of a budget; none without one."""
     return ((), None) if budget is None else (budget.remedies, budget.aim)
 
 

@@ -159,7 +159,7 @@ def _interval(publisher: Publisher, rate_per_s: float, classes: int) -> Law:
     assert publisher.every is not None  # all else is refused
     if classes > 1:
         where = [f"publishers.{publisher.name}"]
-        _refuse("several classes of events of a publisher that is no Poisson stream", where)
+        _refuse("several event classes from a publisher that is not Poisson", where)
     _law_words(publisher.every, f"publishers.{publisher.name}.every")
     return publisher.every
 

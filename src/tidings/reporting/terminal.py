@@ -478,5 +478,5 @@ def points(difference: float) -> str:
 
 
 def hidden(shown: int, total: int, noun: str = "subscribers") -> str:
-    """How many rows a table shows, where it does not show all."""
+    """Say how many of all rows a table shows; empty if all."""
     return "" if shown == total else f"{shown} of {total} {noun} (--json has all)"

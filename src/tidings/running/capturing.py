@@ -107,7 +107,7 @@ def capture(plan: Plan, folder: Path, progress: Progress = lambda stage: None) -
 
 
 def places_in(folder: Path) -> Places:
-    """Where a capture writes in a folder."""
+    """Name the files that a capture writes in a folder."""
     return Places(
         reports=folder / "reports.jsonl", probes=folder / "probes.csv", polls=folder / "polls"
     )

@@ -142,7 +142,9 @@ def _settings(
         names = {member.name: dict[str, str]() for member in group.members}
         yield "members", reported(flow(names), "as its coordinator tells")
     else:
-        why = f"members are not told ({group.untold})" if group.untold else "nobody is in it now"
+        why = "the group has no members now"
+        if group.untold:
+            why = f"members could not be read ({group.untold})"
         yield "count", assumed("1", why)
     if not partitions:
         return
@@ -206,7 +208,9 @@ def _notes(
         yield "no consumer group is known; one subscriber that wants everything stands for them"
     for group in groups:
         if group.untold:
-            yield f"group '{group.name}': members are not told ({group.untold}); it gets one"
+            yield (
+                f"group '{group.name}': members could not be read ({group.untold}); one is assumed"
+            )
         elif not group.members:
             yield f"group '{group.name}' has no member now; the file gives it one"
     earlier = {group.name: group for group in first.groups}

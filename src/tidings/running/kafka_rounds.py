@@ -119,7 +119,8 @@ def _ends(admin: Any, partitions: Sequence[Partition], refused: list[str]) -> di
             missing[f"{place.topic}-{place.partition}"] = _reason(problem)
     if missing:
         why = next(iter(missing.values()))
-        refused.append(f"how long partitions are was not told: {few(list(missing))} ({why})")
+        named = few(list(missing))
+        refused.append(f"could not read the end offsets of partitions {named} ({why})")
     return ends
 
 
@@ -128,11 +129,15 @@ def _group_names(admin: Any, asked: list[str], refused: list[str]) -> list[str]:
     try:
         answer = admin.list_consumer_groups(request_timeout=_ANSWER_S).result(_ANSWER_S)
     except _errors() as problem:
-        refused.append(f"groups were not told ({_reason(problem)}); name them: --group NAME")
+        refused.append(
+            f"could not list consumer groups ({_reason(problem)}); name them with --group NAME"
+        )
         return []
     if answer.errors:
         why = few(sorted({problem.str() for problem in answer.errors}))
-        refused.append(f"not all groups were told ({why}); name them: --group NAME")
+        refused.append(
+            f"not all consumer groups could be listed ({why}); name the others with --group NAME"
+        )
     return sorted(each.group_id for each in answer.valid)
 
 
@@ -171,7 +176,9 @@ def _committed(admin: Any, name: str, partitions: Sequence[Partition]) -> dict[P
     try:
         told = answers[name].result(_ANSWER_S).topic_partitions
     except _errors() as problem:
-        raise EngineError(f"offsets of group '{name}' are not told: {_reason(problem)}") from None
+        raise EngineError(
+            f"could not read the offsets of group '{name}': {_reason(problem)}"
+        ) from None
     return {(each.topic, each.partition): each.offset for each in told if each.offset >= 0}
 
 
@@ -224,7 +231,9 @@ def _place(url: str) -> tuple[str, str, str, str]:
         for host in hosts.rstrip("/").split(",")
     ]
     if scheme not in ("kafka", "kafkas") or "" in hosts.split(","):
-        raise InvalidInputError(f"'{hidden(url)}' is no cluster; wants kafka://HOST:PORT")
+        raise InvalidInputError(
+            f"'{hidden(url)}' is not a Kafka address; expected kafka://HOST:PORT"
+        )
     return ",".join(named), scheme, user, password
 
 

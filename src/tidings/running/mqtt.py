@@ -94,7 +94,9 @@ def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> N
     for one in heard:
         notes += _notes(one, joined)
     if not publishers:
-        notes.append("nobody published while brokers were listened to; listen longer (--for)")
+        notes.append(
+            "no messages were published while brokers were listened to; listen longer (--for)"
+        )
     return Network(
         description=f"{len(heard)} MQTT broker{'s' if len(heard) > 1 else ''}, listened to",
         lifetime=_LIFETIME,
@@ -184,7 +186,9 @@ def _place(url: str) -> tuple[str, urllib.parse.SplitResult]:
     except ValueError:
         port = -1
     if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or port == -1:
-        raise InvalidInputError(f"'{hidden(url)}' is no broker; wants mqtt://HOST:PORT")
+        raise InvalidInputError(
+            f"'{hidden(url)}' is not an MQTT address; expected mqtt://HOST:PORT"
+        )
     default = 8883 if parts.scheme == "mqtts" else 1883
     return f"{parts.hostname}:{port or default}", parts
 
@@ -267,7 +271,9 @@ def listening(
     client.loop_start()
     try:
         if not answered.wait(_ANSWER_S):
-            raise EngineError(f"{name} took the connection and does not speak MQTT")
+            raise EngineError(
+                f"{name} accepted the connection but did not answer in MQTT; check host and port"
+            )
         if refusal:
             raise EngineError(f"{name} refused the connection: {refusal[0]}")
         yield client

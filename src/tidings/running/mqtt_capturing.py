@@ -171,8 +171,8 @@ def _captured(
     publishers = {each.publisher for each in events}
     if len(publishers) > MOST_TOPICS:
         raise EngineError(
-            f"{len(publishers):,} topics were heard, at most {MOST_TOPICS:,} can be told apart; "
-            "capture fewer (--subject)"
+            f"messages on {len(publishers):,} topics, more than the limit of {MOST_TOPICS:,}; "
+            "restrict them with --subject"
         )
     wanted: dict[str, set[str]] = {name: set() for name in names}
     for each in events:

@@ -69,7 +69,7 @@ def nats_network(first: Round, second: Round) -> Network:
         "taken for JetStream workers, because they send about as much as they are handed as "
         f"answers: {few([each.name for each in workers])}; add those that publish or send requests "
         "to the publishers": bool(workers),
-        "nobody published while the counters were read; wait longer (--for)": not publishers,
+        "no messages were published while counters were read; wait longer (--for)": not publishers,
         "nobody subscribes to anything": not subscribers,
     }
     return Network(

@@ -224,7 +224,7 @@ def text_of(text: str) -> str:
 
 
 def flow(mapping: Mapping[str, Mapping[str, str] | str]) -> str:
-    """A mapping as YAML on one line.
+    """Write a mapping as YAML on one line.
 
     >>> flow({"topic": "orders", "key": {"prefix": "a b"}})
     '{topic: orders, key: {prefix: "a b"}}'

@@ -104,7 +104,7 @@ def rabbitmq_network(documents: dict[str, Any]) -> Network:
             ]
             subscribers.append(_subscriber(queue, bindings[name], consumers, label, notes))
     if not publishers:
-        notes.append("nobody published in the time that rates are of")
+        notes.append("no messages were published in the time that rates are averaged over")
     pairs = [(a, b) for at, a in enumerate(nodes) for b in nodes[at + 1 :]]
     return Network(
         description=f"RabbitMQ cluster of {len(nodes)}, by its management API",

@@ -56,7 +56,7 @@ class Binding:
 
 
 def fits(pattern: Sequence[str], key: Sequence[str]) -> bool:
-    """Whether the words of a routing key fit a pattern: ``*`` is one word, ``#`` any number.
+    """Test whether a routing key matches a binding pattern: ``*`` is one word, ``#`` any number.
 
     >>> [fits("a.#.b".split("."), key.split(".")) for key in ("a.b", "a.x.y.b", "a.x", "a.xb")]
     [True, True, False, False]

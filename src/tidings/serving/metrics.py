@@ -48,7 +48,7 @@ class _StateCollector(Collector):
         yield from _shares(shown)
         yield _labelled(
             "tidings_burn_rate",
-            "Error budget spent, 1 spends it just so; subscriber '' is everybody",
+            "Error budget spent; at 1 it lasts exactly its period; subscriber '' is everybody",
             ("subscriber", "window"),
             (((e.name, w), rate) for e in shown for w, rate in (e.burn_rates or {}).items()),
         )

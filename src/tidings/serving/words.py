@@ -119,12 +119,12 @@ def figures(state: State | None) -> list[Figure]:
             Figure(
                 label="Burn rate",
                 value=f"{rate:.3g} ×",
-                note=f"over {window}; 1 spends the error budget just so",
+                note=f"over {window}; at 1 × the error budget lasts exactly its period",
             )
         )
     listed.append(
         Figure(
-            label="Waiting",
+            label="Backlog",
             value=f"{sum(state.backlogs.values()):,}",
             note=_fullest(state),
         )

@@ -145,10 +145,10 @@ def untold(system: System) -> list[Remark]:
     return [
         Remark(
             kind="not in traces",
-            what=f"traces do not tell what events wait because of {name}: characterising them "
-            "takes these waits for delays of links",
+            what=f"traces do not record waits caused by {name}: 'tidings characterise' counts "
+            "them as link delay",
             where=tuple(used[name]),
-            do="compare with the system that was recorded, not with what is learnt",
+            do="compare results with the original system file, not with the fitted one",
         )
         for name in AS_DELAYS
         if name in used

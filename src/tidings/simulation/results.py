@@ -251,9 +251,9 @@ def remarks_of(totals: Totals) -> list[Remark]:
         remarks.append(
             Remark(
                 kind="pairs left out",
-                what="there are too many publisher-subscriber pairs to list all",
+                what="no publisher-subscriber pairs are listed, as there are too many",
                 size=float(MOST_PAIRS),
-                unit="pairs are listed at most",
+                unit="pairs is the limit",
                 do="simulate a part of the system to see them",
             )
         )
@@ -282,8 +282,8 @@ def _redelivery(totals: Totals) -> list[Remark]:
         if busy >= COLLAPSED > once:
             kind = COLLAPSE
             what = (
-                f"{COLLAPSE}: what is delivered again keeps this consumer group busy all "
-                "the time, though it could handle every event once"
+                f"{COLLAPSE}: redeliveries keep this consumer group fully busy, although it "
+                "could handle every event once"
             )
         else:
             kind = "redelivery"
@@ -292,14 +292,14 @@ def _redelivery(totals: Totals) -> list[Remark]:
                 "too late"
             )
             if most >= 1.0:  # a simulation need not have met the backlog that begins it
-                what += ", and a backlog can make that all it does"
+                what += f", and a backlog can turn this into a {COLLAPSE}"
         remarks.append(
             Remark(
                 kind=kind,
                 what=what,
                 where=(group.subscriber.name,),
                 size=float(again),
-                unit="of its events handled more than once",
+                unit="of its events are handled more than once",
                 do="make 'ack_wait' longer than 'prefetch' times the processing, or 'prefetch' "
                 "smaller ('tidings plan consumers' finds both)",
             )
@@ -317,8 +317,8 @@ def _blocking(totals: Totals) -> list[Remark]:
         remarks.append(
             Remark(
                 kind=BLOCKED,
-                what="publishers are blocked while this buffer is full, and their events wait "
-                f"{seconds / events:.3g} s in the mean before they can be sent",
+                what="publishers are blocked while this buffer is full; their events wait "
+                f"{seconds / events:.3g} s on average before they are sent",
                 where=(senders.name_of(number, groups),),
                 size=float(events / totals.published),
                 unit="of all events waited",

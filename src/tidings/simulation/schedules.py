@@ -74,7 +74,7 @@ def as_tables(schedules: Iterable[Floats]) -> dict[str, Any]:
 
 
 def publishing_times(publisher: Publisher, until_s: float, seed: int, replication: int) -> Floats:
-    """When a publisher publishes in one replication, from 0 to ``until_s``, in seconds."""
+    """Draw the publishing times of one replication, from 0 to ``until_s``, in seconds."""
     publishing = publisher.publishes
     assert publishing is not None
     expected = until_s * publisher.rate_per_s

@@ -255,7 +255,7 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
     load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.place]
     if load < FULL_LOAD:
         return (
-            f"{head}, broker '{name}', which is not overloaded (utilisation {load:.3g}); "
+            f"{head} (broker '{name}'), although it is not overloaded (utilisation {load:.3g}); "
             f"{ALLOW_MORE}"
         )
     return (
@@ -279,8 +279,8 @@ def overload_of_group(compiled: CompiledSystem, number: int) -> str:
     head = f"the consumer group '{name}' is offered {rate:.4g} events/s and its {members}"
     if rate < FULL_LOAD * group.capacity_per_s:
         return (
-            f"{head} can handle {group.capacity_per_s:.4g}, but what is delivered again takes the "
-            "rest: give it a longer 'ack_wait' or a smaller 'prefetch'"
+            f"{head} can handle {group.capacity_per_s:.4g}, but redeliveries use up the spare "
+            "capacity: use a longer 'ack_wait' or a smaller 'prefetch'"
         )
     do = "add members, or make them faster"
     if rate < FULL_LOAD * group.able_per_s:  # only the owner of some partitions is offered too much

@@ -183,7 +183,7 @@ class Plan:
 
 
 def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> Plan:
-    """Cut the time into slices, and find their warm-up."""
+    """Plan time slices, with the warm-up in seconds."""
     options = SimulationOptions(seed=planting.seed, duration_s=span_s)
     window, _ = find_window(compiled, options, lambda _: None)
     whole_ns = round(span_s * NANOSECONDS)
@@ -221,7 +221,7 @@ def _recorded(spark: SparkSession, name: str, plan: Plan) -> DataFrame:
 
 
 def _samples(hops: DataFrame, sample_s: float, window: TraceWindow) -> DataFrame:
-    """How busy each broker was in every whole interval: the work on what it was done with then."""
+    """Compute each broker's utilisation per whole interval, from events that left in it."""
     interval_ns = round(sample_s * NANOSECONDS)
     number = F.call_function("div", F.col("left_ns") - F.lit(window.from_ns), F.lit(interval_ns))
     whole = (window.until_ns - window.from_ns) // interval_ns

@@ -106,7 +106,7 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
 
 
 def together(system: System, fitted: System, laws: Mapping[str, FittedLaw]) -> System:
-    """The fitted system, with one law of service for all brokers that the system states alike.
+    """Pool service distributions of brokers that the system file gives the same service.
 
     What many brokers tell is surer than what each tells alone. One whose own mean is further than
     ``_UNLIKE`` standard errors from theirs is not like them, whatever was stated, and keeps its

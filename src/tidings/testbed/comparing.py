@@ -83,7 +83,7 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
     fitted = with_measured(compressed(system, bench.options.compression), calibration.fitted)
     rejoined = None
     if failing(system):
-        bench.progress("taking down what fails, to see how long it takes to join again")
+        bench.progress("taking failing components down, to measure how long they take to reconnect")
         rejoined = drill(system, bench.options, bench.within("drill").progress)
         fitted = rejoined.added_to(fitted)
     bench.progress("predicting and simulating what was calibrated")

@@ -76,8 +76,8 @@ def apart(
     )
 
 
-def together_apart(runs: Sequence[Apart]) -> Apart:
-    """What holds for a typical one of several runs."""
+def mean_tolerance(runs: Sequence[Apart]) -> Apart:
+    """Average the tolerances of several runs, by the root of their mean square."""
     squares = pd.concat([each.of_run**2 for each in runs], axis=1).mean(axis=1)
     return Apart(of_run=np.sqrt(squares), of_prediction=runs[0].of_prediction, least=runs[0].least)
 
@@ -293,7 +293,7 @@ class Reality:
         return self._errors(_DELAY, [each.delays_apart for each in self.counted])
 
     def _errors(self, column: str, apart: Sequence[Apart]) -> pd.Series:
-        return together_apart(apart).in_standard_errors(self._mean(column), len(apart))
+        return mean_tolerance(apart).in_standard_errors(self._mean(column), len(apart))
 
 
 def _by_subscriber(one: Repetition, column: str) -> pd.Series:

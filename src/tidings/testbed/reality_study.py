@@ -274,7 +274,7 @@ def _sections(reality: Reality) -> Iterator[Section]:
         )
     if any(one.timeline for one in reality.repetitions):
         yield Section(
-            title="Faults in time",
+            title="Faults over time",
             words="When brokers were killed and links cut.",
             exhibits=tuple(
                 Timeline(

@@ -211,9 +211,9 @@ def _keeps_events(system: System) -> bool:
         return known.scheme == "buffering"
     if known.scheme not in SCHEMES or known.refresh_s > 0.0:
         raise UnsupportedError(
-            f"recovery is '{known.scheme}', refresh {known.refresh_s:g} s; servers restore "
-            f"subscriptions as soon as they reconnect: wants the scheme {' or '.join(SCHEMES)}, "
-            "and refresh: 0s"
+            f"the testbed cannot run recovery scheme '{known.scheme}' with refresh "
+            f"{known.refresh_s:g} s, as real servers resubscribe on reconnect; use scheme "
+            f"{' or '.join(SCHEMES)}, and refresh: 0s"
         )
     return known.scheme == "buffering"
 

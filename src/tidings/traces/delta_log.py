@@ -151,5 +151,7 @@ def _name_of(folder: Path, add: Mapping[str, Any]) -> str:
     """Give the path of a file below its table; a log from anybody could name any file."""
     name = urllib.parse.unquote(str(add["path"]))
     if "://" in name or name.startswith(("/", "file:")) or ".." in Path(name).parts:
-        raise InvalidTracesError(f"{folder}: its log lists {name}, which is not below the table")
+        raise InvalidTracesError(
+            f"{folder}: its Delta log lists {name}, which is outside the table's folder"
+        )
     return name

@@ -246,7 +246,10 @@ def _window(
         if spanned is not None:
             note = f"the recorded time is taken from the first to the last {what}; "
             return spanned, (f"{note}edit {MANIFEST} if recording began earlier or ended later",)
-    raise InvalidTracesError(f"{to}: nothing that was imported has a time")
+    raise InvalidTracesError(
+        f"{to}: no imported row has a time, so the recorded window is unknown; check the time "
+        "columns of the source or mapping"
+    )
 
 
 def _moments(spark: SparkSession, written: Path, names: Sequence[str]) -> DataFrame:

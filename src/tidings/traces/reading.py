@@ -88,8 +88,8 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     if sampled < 1:
         notes = (
             *notes,
-            f"{sampled:.3g} of all events were recorded, chosen at random: rates are those of "
-            "all; whether they come in bursts or in phase cannot be told",
+            f"{sampled:.3g} of all events were recorded, chosen at random: rates are scaled up to "
+            "all events; bursts and synchronised publishers cannot be detected in a sample",
         )
     return Traces(
         tables=tables, window=window, source=name, notes=notes, sampled=sampled, places=places

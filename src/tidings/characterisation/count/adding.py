@@ -34,6 +34,7 @@ from tidings.characterisation.statistics import NEEDED, Partial
 from tidings.errors import InvalidTracesError
 from tidings.model.progress import Progress
 from tidings.model.system import System
+from tidings.model.units import moment
 from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
@@ -88,17 +89,17 @@ def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
     new, carried = traces.window, catalogue.carried
     if carried is not None and new.from_ns < carried.until_ns:
         raise InvalidTracesError(
-            f"{traces.source} begins at {new.from_ns} ns, but the parts of {store} up to "
-            f"{carried.until_ns} ns have been put together; wants later traces, or a new store"
+            f"{traces.source} begins at {moment(new.from_ns)}, but the parts of {store} up to "
+            f"{moment(carried.until_ns)} have been put together; add later traces, or use a new "
+            "store"
         )
     others = [part for part in catalogue.parts if part.window != new]
     for part in others:
         if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
             raise InvalidTracesError(
-                f"{traces.source} runs from {new.from_ns} to {new.until_ns} ns, and "
-                f"overlaps with {part.source} in {store}, which runs from {part.from_ns} "
-                f"to {part.until_ns} ns; wants exactly the same window, to replace it, or "
-                "one that does not overlap"
+                f"{traces.source} ({moment(new.from_ns)} to {moment(new.until_ns)}) overlaps "
+                f"{part.source} in {store} ({moment(part.from_ns)} to {moment(part.until_ns)}); "
+                "to replace that part use exactly its window, otherwise one that does not overlap"
             )
     return others
 

@@ -259,7 +259,7 @@ def split_probes(counts: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
-    """How often a loss follows a loss, by directed link, in the order in which probes were sent.
+    """Count losses that follow a loss, by directed link, in order of sending.
 
     Probes are put in order within a link *and* a batch; whoever reads this adds the steps from one
     batch to the next from their first and last.

@@ -72,7 +72,7 @@ def _unmet(column: str, cells: pd.Series) -> str | None:
 
 
 def check_whole(tables: Mapping[str, pd.DataFrame], window: TraceWindow) -> None:
-    """Raise ValueError where sums over all of a store cannot be: only of the whole is none below 0.
+    """Raise ValueError for impossible sums over a whole store (parts alone may be negative).
 
     What lies on a seam between two parts may take away from both.
     """
@@ -84,7 +84,7 @@ def check_whole(tables: Mapping[str, pd.DataFrame], window: TraceWindow) -> None
         for column, wrong in impossible:
             if wrong.any():
                 cell = frame.loc[wrong, column].iloc[0]
-                raise ValueError(f"{name}, {column}: got {cell}, which no counting gives")
+                raise ValueError(f"{name}, {column}: got {cell}, which is not possible")
 
 
 def _impossible(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:

@@ -96,9 +96,7 @@ def with_connectivity(
             instant.append(peer.name)
     if not instant:
         return tuple(changed), parameters, []
-    note = (
-        f"the time to hand an event over to {few(instant)} was not recorded; it is assumed to be 0"
-    )
+    note = f"the hand-over time of {few(instant)} was not recorded; 0 is assumed"
     return tuple(changed), parameters, [note]
 
 

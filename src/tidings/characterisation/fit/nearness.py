@@ -29,6 +29,6 @@ def allowed_distance(times: int, near: float = NEAR) -> float:
 def unlike(family: str, distance: float, allowed: float) -> str:
     """Say that no family is near, and what is used."""
     return (
-        f"the nearest family ({family}) is at a distance of {distance:.3g}, "
-        f"more than {allowed:.3g}; the measured distribution itself is used"
+        f"no standard distribution fits (best: {family}, Kolmogorov distance {distance:.3g}, "
+        f"limit {allowed:.3g}); the measured distribution itself is used"
     )

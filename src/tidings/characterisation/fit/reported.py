@@ -103,9 +103,10 @@ def system_of_queues(reported: Reported) -> System:
 def add_reported(
     system: System, reported: Reported, *, traced: Collection[str], learnt: Collection[str]
 ) -> Added:
-    """Add what brokers report to a system, where traces say nothing: ``learnt`` are their paths.
+    """Add broker-reported values to a system, for parameters that traces did not give.
 
-    ``traced`` are subscribers whose deliveries were recorded.
+    ``learnt`` are the paths of those that they gave; ``traced`` are subscribers whose deliveries
+    were recorded.
     """
     parameters: list[Parameter] = []
     rows: list[dict[str, Any]] = []

@@ -87,9 +87,9 @@ def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
         if fit.background > 0.0
     ]
     notes += [
-        "throughputs changed too little to separate events from other work: up to "
-        f"{100 * fit.hidden:.3g} % of the time {fit.resource} of {fit.broker} may be "
-        "other work, and service times that much shorter; also sample while little is "
+        "load varied too little to separate events from other work: up to "
+        f"{100 * fit.hidden:.3g} % of the {fit.resource} time of {fit.broker} may be other "
+        "work, so service times may be overestimated by as much; sample also while little is "
         "published"
         for fit in fits
         if fit.hidden > 0.0

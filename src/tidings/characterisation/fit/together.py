@@ -44,7 +44,7 @@ def together_notes(pairs: pd.DataFrame) -> list[str]:
     more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
     return [
         f"publishers {closest['publisher']} and {closest['other']}{more} publish more at the same "
-        f"times (correlation {closest['correlation']:.2f} of counts); the fitted system has them "
-        "vary on their own, so that busy times are too few. To be nearer, keep the recorded times "
-        "(characterise --replay)"
+        f"times (correlation {closest['correlation']:.2f} of counts); the fitted system varies "
+        "them independently, so it underestimates peaks. To keep the peaks, use 'characterise "
+        "--replay'"
     ]

@@ -207,7 +207,7 @@ def _batched(plain: Traffic, batches: Batches, sample: Sample) -> Traffic | None
     publishes = Publishing(every=between, batch=tuple((n, p) for n, p in shares.items() if p > 0.0))
     renewal = size * apart.scv + squared / size - size if apart.count > 1 else None
     at = _rejecting(curve_of(batches, renewal))
-    why = f"{size:.3g} events at one instant in the mean, {most} of them in large batches"
+    why = f"on average {size:.3g} events at the same instant, {most} in large batches"
     if at is not None:
         why += "; batches come in bursts, which is not described"
     return replace(plain, kind=BATCHED, why=why, publishes=publishes, is_kept=at is None)
@@ -265,7 +265,7 @@ def _bursty(plain: Traffic, batches: Batches, at: int) -> Traffic:
     moves = 4 * block_batches(batches.events) >= len(batches.events)
     publishes = fit_bursts(curve, batches.rate_per_s)
     if moves:
-        why += "; so they do over all the time that was recorded: there is no knowing the next"
+        why += "; this holds over the whole recording, so later rates cannot be predicted from it"
     return replace(
         plain, kind=MOVING if moves else BURSTY, why=why, publishes=publishes, is_kept=False
     )

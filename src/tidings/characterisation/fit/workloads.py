@@ -274,8 +274,9 @@ class _Builder:
             for at in self.resources.of_broker[broker]:
                 if (kind, at) not in self.resources.laws:
                     raise InvalidTracesError(
-                        f"{flow} arrived at {broker}, but not while "
-                        f"'{self.resources.centres[at].name}' was sampled"
+                        f"no utilisation sample of '{self.resources.centres[at].name}' covers a "
+                        f"time when {flow} arrived at {broker}; sample for longer, or use "
+                        "--services spans"
                     )
                 yield at, self.resources.laws[kind, at]
 

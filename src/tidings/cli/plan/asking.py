@@ -77,8 +77,8 @@ def standing_text(standing: Standing, of: str = "") -> str:
     points = f"percentage points {where} its target"
     if standing.error >= abs(standing.margin):
         return (
-            f"{on_time}, too roughly to decide: {standing.worst} lies {by} {points}, "
-            f"with an error of up to {100 * standing.error:.2g}."
+            f"{on_time}, but this is too uncertain to decide: {standing.worst} is {by} ± "
+            f"{100 * standing.error:.2g} {points}."
         )
     error = "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g})"
     return f"{on_time}; {reached} {name}: {standing.worst}, {by}{error} {points}."

@@ -40,8 +40,8 @@ def capacity(
         list[str] | None,
         typer.Option(
             metavar="NAME=NUMBER",
-            help="What a broker's present speed costs once more, for the cheapest mix; 1 if not "
-            "given. Can be repeated.",
+            help="Cost of adding this broker's present speed once more (making it twice as fast); "
+            "1 by default. Can be repeated.",
         ),
     ] = None,
     copies: Annotated[

@@ -64,7 +64,6 @@ def _answer(answer: Deadlines) -> Iterator[str]:
             )
         if verdict == OPEN:
             yield (
-                f"It cannot be decided whether {100 * level:g} % on time can be promised "
-                f"to every subscriber: {DOUBT}. The times shown for it are the longest "
-                "that were tried."
+                f"Undecided whether every subscriber can get {100 * level:g} % on time: {DOUBT}. "
+                "The times shown for it are the longest tried."
             )

@@ -130,7 +130,7 @@ def from_quantiles(shares: Sequence[float], times_s: Sequence[float]) -> Empiric
 
 
 def from_values(weights: Mapping[float, float]) -> Empirical:
-    """The law that takes each of some times, in seconds, with the probability given for it.
+    """Make a discrete distribution of times, in seconds, with given probabilities.
 
     >>> law = from_values({0.5: 0.25, 0.1: 0.75})
     >>> law.cdf([0.09, 0.1, 0.4, 0.5]).tolist(), round(law.mean_s, 12)

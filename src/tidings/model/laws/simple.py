@@ -98,7 +98,7 @@ class Exponential:
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = 1/(1 + z·mean), for Re z > −1/mean."""
+        """Compute the transform E[exp(−zX)] = 1/(1 + z·mean), for Re z > −1/mean."""
         value: Complexes = 1.0 / (1.0 + as_nodes(z) * self.mean_s)
         return value
 

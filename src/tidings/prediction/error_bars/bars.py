@@ -40,7 +40,8 @@ class Bars:
                 where=self.left_out[:5],
                 size=float(len(self.left_out)),
                 unit="parameters",
-                do="expect larger errors, or use parameter names as in docs/reference/errors.md",
+                do="expect larger errors, or correct these names in 'standard_errors' of the "
+                "system file",
             )
         if self.seconds is not None:
             yield Remark(
@@ -48,5 +49,5 @@ class Bars:
                 what="error bars were skipped because they would take long",
                 size=self.seconds,
                 unit="CPU seconds",
-                do="ask for them (--error-bars)",
+                do="use --error-bars to compute them anyway",
             )

@@ -74,7 +74,7 @@ class Repairs:
         return self.scheme in BYPASSING
 
     def first_up(self, path: Path) -> float:
-        """P[the first broker of a path is up]."""
+        """Compute P[the first broker of a path is up]."""
         return self.components.all_up(self.components.of_broker[path.brokers[0]])
 
     def reached(self, path: Path) -> float:

@@ -170,7 +170,7 @@ class FailingPaths:
         return reduce(Delays.series, stages, nothing(self.paths.grid))
 
     def _stage_losses(self, path: Path) -> list[Loss]:
-        """Of every link and broker of a path but the first broker."""
+        """List the losses of every link and broker of a path after the first broker."""
         losses = []
         for arc in path.arcs:
             losses += [of_row(self._over_arc, arc), of_row(self._behind_arc, arc)]
@@ -238,7 +238,7 @@ class FailingPaths:
         return Tails(rows, rows)
 
     def _taken(self, path: Path) -> list[tuple[float, Path]]:
-        """The paths that events take where it matters which, with their shares."""
+        """List the paths that events take, with shares; this one alone if all are equivalent."""
         if not self._differ:
             return [(1.0, path)]
         return self.repairs.detours(path).likeliest()

@@ -117,7 +117,7 @@ def _periods(opened: Opened, kind: Periods, file: str, unit: str) -> DataFrame:
 
 
 def _with_neighbours(periods: DataFrame) -> DataFrame:
-    """Every period with the end of the one before and the beginning of the next, of whose it is."""
+    """Add to every period the end of the one before and the start of the next of the same owner."""
     good = F.col(REASON).isNull()
     ordered = Rows.partitionBy("who", good).orderBy("begin_ns", "end_ns")
     near = periods.withColumns(
