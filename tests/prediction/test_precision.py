@@ -28,8 +28,8 @@ def test_what_people_write_is_understood(asked, share, of_misses):
 
 @pytest.mark.parametrize(
     "asked",
-    ["", "a lot", "10% of hits", "10 percent", "-0.1", "0", 0.0, -0.1, 1.0, "100%", "50%", 5, float("nan"),
-     float("inf"), "1e-6", "10% of", "of misses", "0.005 0.005"],
+    ["", "a lot", "10% of hits", "10 percent", "-0.1", "0", 0.0, -0.1, 1.0, "100%", "50%", 5,
+     float("nan"), float("inf"), "1e-6", "10% of", "of misses", "0.005 0.005"],
 )  # fmt: skip
 def test_what_cannot_be_wanted_is_an_error_that_shows_what_can(asked):
     with pytest.raises(InvalidInputError, match=r"within is .*wants an error.*10% of misses"):
