@@ -15,7 +15,7 @@ from tidings.model.records import Kind, given, spec
 
 
 def read_positive_law(place: Place) -> Law | None:
-    """A law of times that are not all zero."""
+    """Read a distribution of times, in seconds; report one whose mean is not above 0."""
     law = read_law(place)
     if law is not None and law.mean_s <= 0:
         place.report("a distribution with a mean above 0")
@@ -53,7 +53,7 @@ class Service:
     per_subscription: bool = False
 
     def with_stored(self, subscriptions: int) -> Law:
-        """The law of the service time of a broker that stores so many subscriptions."""
+        """Give the service-time distribution of a broker that stores so many subscriptions."""
         if not self.per_subscription:
             return self.law
         return (
@@ -320,13 +320,19 @@ class Station:
     priorities: tuple[tuple[str, int], ...] = spec(PRIORITIES, PRIORITIES_MEAN, default=())
 
     def law_of(self, event_type: str, subscriptions: int) -> Law | None:
-        """The law of the service time of an event type, so many subscriptions stored; or None."""
+        """Give the service-time distribution of an event type, or None without a demand of it.
+
+        It may depend on how many subscriptions the broker stores.
+        """
         if self.service is not None:
             return self.service.with_stored(subscriptions)
         return dict(self.demands).get(event_type)
 
     def no_demand(self, at: str, event_type: str) -> Problem:
-        """What is wrong with a station at a place of the file that serves all but one type."""
+        """Describe the problem that a station serves all event types but this one.
+
+        ``at`` is the location of the station in the file.
+        """
         return Problem(
             at=f"{at}.demands",
             saw=f"no demand of the event type '{event_type}'",

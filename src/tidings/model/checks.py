@@ -58,7 +58,7 @@ def _names(place: Place, section: str) -> list[str] | None:
 
 
 def _each(place: Place, section: str) -> Iterator[Place]:
-    """The places of a section's parts, by name or by number, as far as they are mappings."""
+    """Yield the locations of a section's parts, by name or by index, that are mappings."""
     value = place.inside(section).value
     keys: Any = ()
     if isinstance(value, Mapping):
@@ -72,9 +72,9 @@ def _each(place: Place, section: str) -> Iterator[Place]:
 
 
 def _check_names(names: Names, place: Place) -> None:
-    """Names are not empty, and no client's is a broker's: links and traces refer to them alike.
+    """Check that names are not empty, and that no client has the name of a broker.
 
-    A client may publish and subscribe under one name.
+    Links refer to both alike, and so do traces. A client may publish and subscribe under one name.
     """
     brokers = set(names["brokers"] or ())
     for section in NEEDED:
@@ -122,7 +122,11 @@ def _check_brokers(place: Place) -> None:
 
 
 def _check_event_types(place: Place, broker: Place) -> None:
-    """What is given by event type needs to know what that is, and somebody who heeds it."""
+    """Check that what is given by event type can be applied.
+
+    It needs 'event_type' at the top of the file, which says what an event's type is; priorities
+    also need the discipline 'priority', since the others ignore them.
+    """
     stations = [broker.inside(name) for name in ("cpu", "disk", "out")]
     by_type = {
         "demands": [each.inside("demands") for each in stations],
@@ -164,7 +168,10 @@ def _check_subscribers(place: Place) -> None:
 
 
 def _check_consumers(subscriber: Place, fields: set[str]) -> None:
-    """A group needs to know how long handling takes, and its members come and go, not it."""
+    """Check that a consumer group knows how long handling takes and is always there.
+
+    Its members come and go, by their 'failure', not the group.
+    """
     members = subscriber.inside("consumers", "members").value
     named = list(members.values()) if isinstance(members, Mapping) else []
     own = [isinstance(each, Mapping) and each.get("processing") is not None for each in named]
@@ -194,7 +201,10 @@ def _check_networks(networks: Sequence[str] | None, place: Place) -> None:
 
 
 def _check_table(names: Names, place: Place) -> None:
-    """What is wrong in records that were read by columns; by rows it is told in full."""
+    """Check subscribers that were read by columns; report each problem for the whole table.
+
+    Reading by rows reports it in full.
+    """
     table = place.inside("subscribers")
     if not isinstance(table.value, RecordTable):
         return
@@ -225,7 +235,7 @@ def _check_members(brokers: Sequence[str] | None, ends: LinkEnds | None, place: 
 
 
 def _check_recovery(recovery: Recovery | None, place: Place) -> None:
-    """A field that a scheme makes nothing of would be ignored: it must not be there."""
+    """Check that no recovery field is given that the scheme would ignore."""
     if recovery is None:
         return
     at = place.inside("recovery")

@@ -26,7 +26,7 @@ _Cells = tuple[list[Any], Ints]  # the distinct cells of a column, and which of 
 
 
 def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | None:
-    """The records of a table whose rows are all in order; None where anything is not."""
+    """Read the records of a table by columns; give None unless all rows are valid."""
     try:
         table = _parquet(file) if file.suffix == ".parquet" else _csv(file)
     except (OSError, ValueError):
@@ -52,14 +52,14 @@ def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | Non
 
 
 def _csv(file: Path) -> dict[str, _Cells]:
-    """The columns of a CSV file, every cell a text."""
+    """Read the columns of a CSV file; every cell is a text."""
     with open_plain(file) as cells:
         columns = read_csv_columns(cells)
     return {name: (list(column.texts), column.codes) for name, column in columns.items()}
 
 
 def _parquet(file: Path) -> dict[str, _Cells]:
-    """The columns of a Parquet table; the code after the last distinct cell is an empty one."""
+    """Read the columns of a Parquet table; the code after the last distinct cell means empty."""
     table = read_parquet(file)
     columns: dict[str, _Cells] = {}
     for name in table.column_names:
@@ -71,7 +71,10 @@ def _parquet(file: Path) -> dict[str, _Cells]:
 
 
 def _coded(cells: list[Any], codes: Ints, field: dataclasses.Field[Any]) -> Coded | None:
-    """One column from its distinct cells; the code after the last of them is an empty cell."""
+    """Make one column from its distinct cells; give None if a row has one that is unreadable.
+
+    The code after the last distinct cell is an empty cell.
+    """
     read = [_read(cell, field) for cell in [*cells, None]]
     used = dict.fromkeys(codes.tolist())  # in the order in which they first appear
     if any(read[code] is _UNREADABLE for code in used):

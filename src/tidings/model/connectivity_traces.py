@@ -41,10 +41,11 @@ class Periods:
 
 
 def periods_of(connectivity: Connectivity, peer: str) -> Periods:
-    """The periods of a peer, by name; from its own rows of a trace, if that has any, else all rows.
+    """Find the ON and OFF periods of a peer, by name, in seconds.
 
-    Laws drawn from a trace have its whole periods as atoms: those that its beginning or its end
-    cut off are left out. A loop is all that was seen of one peer, cut off or not. A moment at which
+    A peer with rows of its own in a trace has the periods of these, any other those of all rows.
+    Laws drawn from a trace have its whole periods as atoms: those that its beginning or its end cut
+    off are left out. A loop is all that was seen of one peer, cut off or not. A moment at which
     both states are stated tells none.
     """
     if connectivity.trace is None:
@@ -64,7 +65,7 @@ def periods_of(connectivity: Connectivity, peer: str) -> Periods:
 
 @lru_cache(maxsize=4096)
 def _periods(trace: str, stamp: int, replay: str, peer: str | None) -> Periods:
-    """The periods of one peer of a trace, or those of all (None)."""
+    """Find the periods of one peer of a trace, or those of all (None), in seconds."""
     changes = _read(trace, stamp)
     mine = list(changes.values()) if peer is None else [changes[peer]]
     runs = [_runs(rows) for rows in mine]
@@ -84,7 +85,7 @@ def _periods(trace: str, stamp: int, replay: str, peer: str | None) -> Periods:
 
 
 def resampled(times_s: Iterable[float]) -> Empirical:
-    """The law that takes each of these times with equal probability.
+    """Make the distribution that takes each of these times, in seconds, with equal probability.
 
     >>> resampled([2.0, 1.0, 2.0]).cdf([0.5, 1.0, 1.5, 2.0]).round(12).tolist()
     [0.0, 0.333333333333, 0.333333333333, 1.0]
@@ -96,7 +97,7 @@ def resampled(times_s: Iterable[float]) -> Empirical:
 
 
 def _runs(rows: Iterable[Change]) -> list[tuple[int, float]]:
-    """The states of one peer by turns, with the seconds each was seen to last."""
+    """List the states of one peer in turn, each with the seconds it was seen to last."""
     rows = sorted(rows)
     certain = _uncontradicted(rows)
     if not certain:
@@ -110,7 +111,7 @@ def _runs(rows: Iterable[Change]) -> list[tuple[int, float]]:
 
 
 def _uncontradicted(rows: list[Change]) -> list[Change]:
-    """Rows in order of time, less those of moments at which both states are stated.
+    """List rows in order of time, without those of moments at which both states are stated.
 
     Gone and back at once is no change: the state before lasts, and no period has no length.
 
@@ -124,7 +125,7 @@ def _uncontradicted(rows: list[Change]) -> list[Change]:
 
 
 def _loop(runs: list[tuple[int, float]]) -> tuple[float, ...]:
-    """All that was seen of one peer, turned so that it begins ON and ends OFF."""
+    """List all observed times of one peer, in seconds, rotated to begin ON and end OFF."""
     whole = [run for run in runs if run[1] > 0.0]  # only the last can have no length
     if whole[0][0] == whole[-1][0]:  # the end goes on with the beginning
         (state, first_s), *between, (_, last_s) = whole
@@ -144,7 +145,7 @@ def _stamp(trace: str) -> int:
 
 @lru_cache(maxsize=8)
 def _read(trace: str, stamp: int) -> dict[str, list[Change]]:
-    """What a trace tells of each peer, as it was when it was last changed."""
+    """Read the state changes of each peer from a trace, as it was when it was last changed."""
     want = "the columns state and at_ns, and peer if it has several"
     table = read_named_table(_WHAT, trace, ("state", "at_ns"), want)
     peers = table["peer"].tolist() if "peer" in table else [""] * len(table)

@@ -169,20 +169,20 @@ class Consumers:
         return self.buffer is not None and self.when_full == WHEN_FULL[2]
 
     def with_even_keys(self) -> Consumers:
-        """The same, with partitions of equal shares that members have in turn."""
+        """Make a copy with partitions of equal shares that the members own in turn."""
         if self.partitions is None:
             return self
         return replace(self, partitions=replace(self.partitions, shares=(), owners=()))
 
     def with_member(self, name: str, law: Law) -> Consumers:
-        """The same, in which the member of this name takes another time for an event."""
+        """Make a copy in which the member of this name has another processing time per event."""
         members = (
             replace(each, processing=law) if each.name == name else each for each in self.members
         )
         return replace(self, members=tuple(members))
 
     def with_crashes(self, failure: Failure | None) -> Consumers:
-        """The same, whose members by name crash so; None: never."""
+        """Make a copy whose named members crash as given; None: never."""
         return replace(self, members=tuple(replace(each, failure=failure) for each in self.members))
 
     def each(self) -> Iterator[Member]:
@@ -217,7 +217,11 @@ def _read_consumers(place: Place) -> Consumers | None:
 
 
 def _check_quality(consumers: Consumers, fields: Collection[str], place: Place) -> None:
-    """What is acknowledged to nobody is never delivered again; what is, after some time."""
+    """Check that the fields of redelivery fit the QoS.
+
+    With QoS 0 nothing is acknowledged, so nothing is delivered again; with 2 there must be a time
+    after which it is, and events come one by one, without 'fetch'.
+    """
     again = next((name for name in ("ack_wait", "backoff") if name in fields), None)
     if consumers.qos == 0 and again is not None:
         place.inside(again).report("'qos' 1 or 2: with 0 nothing is acknowledged")
@@ -228,7 +232,7 @@ def _check_quality(consumers: Consumers, fields: Collection[str], place: Place) 
 
 
 def _check_requests(consumers: Consumers, place: Place) -> None:
-    """Only members that ask for events ask for more, and for so many at a time."""
+    """Check that only members that ask for events ask for more, at most 'prefetch' at a time."""
     if consumers.choose == LONGEST_WAITING:
         if consumers.prefetch == 0:
             place.inside("prefetch").report("1 or more: so many events a member asks for")
@@ -239,7 +243,7 @@ def _check_requests(consumers: Consumers, place: Place) -> None:
 
 
 def _check_owners(consumers: Consumers, place: Place) -> None:
-    """The owners of partitions must be members."""
+    """Check that the owners of partitions are members."""
     if consumers.partitions is None:
         return
     names = [member.name for member in consumers.each()]

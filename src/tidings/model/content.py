@@ -88,7 +88,7 @@ class ContentTable:
         return len(self.table)
 
     def rows(self) -> tuple[ContentRow, ...]:
-        """Every event that may be published."""
+        """List every event that may be published, with its probability."""
         return self.table
 
 
@@ -134,7 +134,10 @@ class IndependentContent:
         return math.prod(len(law.values) for law in self.attributes)
 
     def rows(self) -> tuple[ContentRow, ...]:
-        """Every event that may be published, with the product of its attributes' probabilities."""
+        """List every event that may be published, with its probability.
+
+        It is the product of the probabilities of the event's attributes.
+        """
         if self.combinations > MOST_COMBINATIONS:
             raise UnsupportedError(
                 f"the {len(self.attributes)} independent attributes have "
@@ -164,7 +167,7 @@ Content = ContentTable | IndependentContent
 
 
 def read_content(place: Place) -> Content | None:
-    """The content at a place of a document, or None after noting every problem."""
+    """Read the content at a location of a document; give None after reporting every problem."""
     if isinstance(place.value, Mapping) and "independent" in place.value:
         return _read_independent(place)
     before = len(place.problems)
@@ -185,7 +188,7 @@ def read_content(place: Place) -> Content | None:
 
 
 def content_document(content: Content) -> dict[str, Any] | list[dict[str, Any]]:
-    """The one document that :func:`read_content` reads back as this content; fit for JSON too.
+    """Write content as the one document that :func:`read_content` reads back; fit for JSON too.
 
     >>> content_document(ContentTable(table=(ContentRow(probability=1.0, event={"a": 1.0}),)))
     {'event': {'a': 1}}
@@ -199,7 +202,7 @@ def content_document(content: Content) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def content_schema() -> dict[str, Any]:
-    """The JSON Schema of a publisher's content; complete in itself."""
+    """Make the JSON Schema of a publisher's content; complete in itself."""
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
     extras = {"lifetime": law_schema(), "size": records.SIZE.schema()}
     closed = {"type": "object", "additionalProperties": False}
@@ -230,7 +233,10 @@ def content_schema() -> dict[str, Any]:
 
 
 def _read_row(place: Place, *, only: bool) -> tuple[float | None, ContentRow | None]:
-    """The probability of one row and the row; what stands alone, not in a list, needs none."""
+    """Read the probability of one row, and the row.
+
+    A row that stands alone, not in a list, needs no probability.
+    """
     parts = place.mapping(_ROW_FIELDS, "a mapping such as {p: 0.5, event: {topic: stock}}")
     if not isinstance(place.value, Mapping):
         return None, None
@@ -274,7 +280,7 @@ def _read_independent(place: Place) -> IndependentContent | None:
 
 
 def _read_attribute(name: str, place: Place) -> AttributeLaw | None:
-    """The law of one attribute, from ``{value: p}`` or from a list of ``{p, value}``."""
+    """Read an attribute's distribution from ``{value: p}`` or from a list of ``{p, value}``."""
     before = len(place.problems)
     values: list[Value | None] = []
     shares: list[float | None] = []
@@ -298,7 +304,10 @@ def _read_attribute(name: str, place: Place) -> AttributeLaw | None:
 
 
 def _value_shares(place: Place) -> Iterable[tuple[Place | None, Place | None]]:
-    """The places of each value and of its probability; lists can hold any kind of value in JSON."""
+    """Yield the locations of each value and of its probability.
+
+    In JSON only lists can hold any kind of value.
+    """
     want = "a mapping {value: probability}, or a list of {p, value}"
     if not isinstance(place.value, Mapping):
         for part in place.items(want):
@@ -365,7 +374,10 @@ def _extras_document(holder: ContentRow | IndependentContent) -> dict[str, Any]:
 
 
 def _attribute_document(law: AttributeLaw) -> object:
-    """A mapping where every value is a text; else a list, because JSON names are texts only."""
+    """Write an attribute's distribution as a mapping if all values are texts, else as a list.
+
+    JSON names are texts only.
+    """
     pairs = list(zip(law.values, law.probabilities, strict=True))
     if all(isinstance(value, str) for value in law.values):
         return dict(pairs)

@@ -54,7 +54,7 @@ class Cells:
     sampling: Sampling = Sampling()
 
     def cells(self, content: Content, name: str) -> tuple[list[Cell], bool]:
-        """The cells of one publisher's content, and whether they had to be drawn."""
+        """List the cells of one publisher's content; tell whether they had to be sampled."""
         if isinstance(content, ContentTable):
             return [
                 Cell(
@@ -82,7 +82,7 @@ class Cells:
         ], sampled
 
     def _enumerated(self, content: IndependentContent) -> list[tuple[list[int], float]] | None:
-        """Values by position and probability of every cell, or None where there are too many."""
+        """List the values (by index) and probability of every cell; None for too many cells."""
         # What may still hold, and values that are distinguished anyway: (values so far, share).
         states: dict[tuple[int, tuple[int, ...]], tuple[list[int], float]] = {(-1, ()): ([], 1.0)}
         for law in content.attributes:
@@ -119,9 +119,10 @@ class Cells:
         ]
 
     def _groups(self, law: AttributeLaw) -> list[tuple[int, int, int, float]]:
-        """Values of an attribute that pass the same tests: first, conjunctions, own, share.
+        """Group the values of an attribute that pass the same tests.
 
-        ``own`` tells values apart that must be, and is −1 where tests alone count.
+        A group is: index of its first value, conjunctions as bits, ``own``, share. ``own`` tells
+        values apart that must be, and is −1 where tests alone count.
         """
         passing = self._passing.get(law.attribute)
         apart = law.attribute in self.distinguished
@@ -160,7 +161,10 @@ class Cells:
 def _bits(
     attribute: str, values: Sequence[Value | None], conjunctions: Mapping[int, Conjunction]
 ) -> dict[tuple[int, object], int]:
-    """For each value the conjunctions, by number, that it passes; all others count as passed."""
+    """Find the conjunctions, by number, that each value passes, as bits.
+
+    All others count as passed.
+    """
     ordered = AttributeValues(values)
     size = max(conjunctions) + 1
     holds = np.ones((len(values), size), dtype=np.bool_)

@@ -53,7 +53,7 @@ _OPPOSITE: dict[Test, Test] = {
 
 
 def covers(wide: Filter, narrow: Filter) -> bool:
-    """Whether every event that matches ``narrow`` matches ``wide``; True is always right.
+    """Test whether every event that matches ``narrow`` matches ``wide``; True is always right.
 
     False is right too, unless several conjunctions of ``wide`` must join to cover one of the
     others.
@@ -72,7 +72,7 @@ def covers(wide: Filter, narrow: Filter) -> bool:
 
 
 def conjunction_covers(wide: Conjunction, narrow: Conjunction) -> bool:
-    """Whether every event that passes ``narrow`` passes ``wide``; sound and complete."""
+    """Test whether every event that passes ``narrow`` passes ``wide``; sound and complete."""
     offered = _by_attribute(narrow)
     return all(
         not _escapes(offered.get(constraint.attribute, ()), constraint)
@@ -82,7 +82,7 @@ def conjunction_covers(wide: Conjunction, narrow: Conjunction) -> bool:
 
 @lru_cache(maxsize=16_384)
 def satisfiable(conjunction: Conjunction) -> bool:
-    """Whether any event at all passes a conjunction; exact.
+    """Test whether any event at all passes a conjunction; exact.
 
     >>> from tidings.model.filters import as_filter
     >>> satisfiable(as_filter({"code": {"prefix": "B", "below": "AZ"}}).conjunctions[0])
@@ -95,7 +95,7 @@ def satisfiable(conjunction: Conjunction) -> bool:
 
 
 def overlaps(one: Filter, other: Filter) -> bool:
-    """Whether some event matches both filters; exact, also for OR.
+    """Test whether some event matches both filters; exact, also for OR.
 
     >>> from tidings.model.filters import as_filter
     >>> overlaps(as_filter({"price": {"below": 3}}), as_filter({"topic": "stock"}))
@@ -109,7 +109,7 @@ def overlaps(one: Filter, other: Filter) -> bool:
 
 
 def read_wants(place: Place) -> Filter | None:
-    """The filter at a place, or None after noting every problem, also tests that never hold.
+    """Read a filter; give None after reporting every problem, also tests that never hold.
 
     >>> place = Place({"price": {"above": 5, "below": 3}})
     >>> read_wants(place) is None, str(place.problems[0])
@@ -151,7 +151,7 @@ def _by_attribute(conjunction: Conjunction) -> dict[str, Tests]:
 
 
 def _escapes(tests: Tests, wanted: Constraint) -> bool:
-    """Whether some value (or absence) passes all tests and fails the wanted one."""
+    """Test whether some value (or absence) passes all tests and fails the wanted one."""
     if wanted in tests:
         return False
     return any(
@@ -162,7 +162,7 @@ def _escapes(tests: Tests, wanted: Constraint) -> bool:
 
 
 def _denials(wanted: Constraint, kind: ValueKind) -> list[tuple[Tests, Constraint | None]]:
-    """The values of a kind that fail a test, as alternatives: further tests, and one to fail."""
+    """List alternatives for a value of a kind that fails a test: tests to pass, and one to fail."""
     always: list[tuple[Tests, Constraint | None]] = [((), None)]
     never: list[tuple[Tests, Constraint | None]] = []
     if wanted.test == "exists":
@@ -187,7 +187,7 @@ def _denials(wanted: Constraint, kind: ValueKind) -> list[tuple[Tests, Constrain
 
 
 def _inhabited(tests: Tests, kind: ValueKind, denied: Constraint | None = None) -> bool:
-    """Whether a value of a kind passes all tests and fails the one that is denied."""
+    """Test whether a value of a kind passes all tests and fails the one that is denied."""
     candidates = _candidates(tests, kind)
     if candidates is not None:
         return any(_passes(value, tests, denied) for value in candidates)
@@ -197,7 +197,7 @@ def _inhabited(tests: Tests, kind: ValueKind, denied: Constraint | None = None) 
 
 
 def _candidates(tests: Tests, kind: ValueKind) -> Sequence[Value | None] | None:
-    """The only values that can pass, where they can be listed; None where they cannot."""
+    """List the only values that can pass; give None where they cannot be listed."""
     if kind == "absent":
         return [None]
     if kind == "flag":
@@ -217,7 +217,7 @@ def _passes(value: Value | None, tests: Tests, denied: Constraint | None) -> boo
 
 
 def _number_exists(tests: Tests) -> bool:
-    """Whether a real number lies within all bounds; more than one leave no end of them."""
+    """Test whether a real number lies within all bounds; if two do, infinitely many do."""
     lows: list[Any] = [one.values[0] for one in tests if one.test in {"above", "at_least"}]
     highs: list[Any] = [one.values[0] for one in tests if one.test in {"below", "at_most"}]
     if not lows or not highs:
@@ -227,7 +227,10 @@ def _number_exists(tests: Tests) -> bool:
 
 
 def _text_exists(tests: Tests, denied: Constraint | None) -> bool:
-    """Whether a text passes bounds, prefixes, pieces, exceptions and patterns, and fails one."""
+    """Test whether a text passes all tests and fails the one that is denied.
+
+    The tests are bounds, prefixes, pieces, exceptions and patterns.
+    """
     if denied is not None and len(tests) == 1 and denied.test == tests[0].test in WILD_TESTS:
         # What is asked most often, and much quicker than a search.
         return not pattern_covers(denied.test, str(denied.value), str(tests[0].value))
@@ -246,7 +249,7 @@ def _text_exists(tests: Tests, denied: Constraint | None) -> bool:
 
 
 def _text_range(tests: Tests) -> tuple[str, str | None]:
-    """All bounds and prefixes as one range: from a first text on, before an end (None: no end)."""
+    """Merge bounds and prefixes into one range: from a first text, before an end (None: no end)."""
     low = ""
     highs: list[str] = []
     for one in tests:
@@ -266,7 +269,7 @@ def _text_range(tests: Tests) -> tuple[str, str | None]:
 
 
 def _single_texts(low: str, high: str | None) -> Iterator[str]:
-    """The members of a range that no cylinder of :func:`_cylinders` holds."""
+    """Yield the members of a range that no cylinder of :func:`_cylinders` holds."""
     for length in range(len(high or "")):
         text = (high or "")[:length]
         if text >= low:
@@ -274,7 +277,10 @@ def _single_texts(low: str, high: str | None) -> Iterator[str]:
 
 
 def _cylinders(low: str, high: str | None) -> Iterator[tuple[str, int, int]]:
-    """The rest of a range: texts that begin with a stem and then a letter from first to last."""
+    """Yield the rest of a range as cylinders: stem, first letter, last letter.
+
+    A cylinder holds the texts that begin with its stem and then a letter from first to last.
+    """
     shared = -1 if high is None else _shared_length(low, high)
     if high is None or shared < len(low):
         yield low, 0, LAST_LETTER  # low itself needs no mention: it passes only if these do
@@ -289,7 +295,7 @@ def _cylinders(low: str, high: str | None) -> Iterator[tuple[str, int, int]]:
 
 
 def _has_room(stem: str, first: int, last: int, lacking: str | None) -> bool:
-    """Whether a cylinder has a member that lacks a piece; then it has endlessly many."""
+    """Test whether a cylinder has a member that lacks a piece; then it has infinitely many."""
     if first > last or (lacking is not None and lacking in stem):
         return False
     # Of two letters at most one can complete the piece.
@@ -304,7 +310,7 @@ def _shared_length(one: str, other: str) -> int:
 
 
 def after_prefix(start: str) -> str | None:
-    """The first text after all that begin so; None where there is none."""
+    """Find the first text after all that begin with ``start``; give None if there is none."""
     kept = start.rstrip(chr(LAST_LETTER))
     return kept[:-1] + chr(ord(kept[-1]) + 1) if kept else None
 

@@ -22,7 +22,7 @@ class TextColumn:
 
 
 def header_of(first: list[str]) -> list[str]:
-    """The names of the columns, from the first line."""
+    """Read the names of the columns from the first line."""
     names = [name.strip() for name in first]
     if not names or len(set(names)) < len(names) or not all(names):
         raise ValueError("a first line without a different name for every column")

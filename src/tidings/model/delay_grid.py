@@ -21,7 +21,7 @@ EDGES_S: NDArray[np.float64] = LOWEST_S * 10.0 ** (np.arange(BINS) / BINS_PER_DE
 
 
 def bin_of(delay_s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The bin of each delay; the last bin also takes what lies beyond it.
+    """Find the bin of each delay, in seconds; the last bin also takes all longer delays.
 
     >>> bin_of(np.array([0.0, 1e-6, 1.001e-6, 1e99])).tolist()
     [0, 0, 1, 650]
@@ -44,7 +44,7 @@ class Histogram:
 
     @classmethod
     def of(cls, delays_s: NDArray[np.float64]) -> Histogram:
-        """The histogram of some delays.
+        """Make the histogram of some delays, in seconds.
 
         >>> Histogram.of(np.array([0.008, 0.008, 0.008])).quantiles([0.5, 0.99])
         [0.008, 0.008]
@@ -58,7 +58,7 @@ class Histogram:
 
     @classmethod
     def between_edges(cls, counts: NDArray[np.float64]) -> Histogram:
-        """Counts of which nothing more is known than the edges of their bins."""
+        """Make a histogram of counts of which only the edges of their bins are known."""
         lower = np.concatenate([[LOWEST_S], EDGES_S[:-1]])
         return cls(counts=counts, lowest_s=lower, highest_s=EDGES_S)
 

@@ -51,7 +51,7 @@ class Name(str):
     as_value: Any
 
     def __new__(cls, text: str, as_value: Any) -> Name:
-        """A name and the value it would be."""
+        """Make a name that also holds the value it would be."""
         name = super().__new__(cls, text)
         name.as_value = as_value
         return name
@@ -112,11 +112,11 @@ class Place:
         )
 
     def child(self, key: Key, value: Any) -> Place:
-        """The place of a part of this value."""
+        """Give the location of a part of this value."""
         return Place(value, (*self.path, key), self.problems, self.lines, self.files)
 
     def inside(self, *path: Key) -> Place:
-        """The place of a nested part, with the value that stands there; None where none does."""
+        """Find the location of a nested part and the value there; None where there is none."""
         value = self.value
         for key in path:
             try:
@@ -126,13 +126,13 @@ class Place:
         return Place(value, (*self.path, *path), self.problems, self.lines, self.files)
 
     def instead(self, value: Any) -> Place:
-        """The same place with another value, such as what a shorthand stands for."""
+        """Give the same location with another value, such as what a shorthand stands for."""
         return Place(value, self.path, self.problems, self.lines, self.files)
 
     # ---- what a value can be asked for ---------------------------------------------------------
 
     def mapping(self, known: Sequence[str] | None = None, want: str = "") -> dict[str, Place]:
-        """The parts by name; notes a problem for anything but a mapping and for unknown names."""
+        """Give the parts by name; report anything but a mapping, and unknown names."""
         if not isinstance(self.value, Mapping):
             self.report(want or "a mapping (name: value)")
             return {}
@@ -148,7 +148,7 @@ class Place:
         return parts
 
     def items(self, want: str = "a list") -> Iterator[Place]:
-        """The parts in order; notes a problem for anything but a list."""
+        """Yield the parts in order; report anything but a list."""
         if not isinstance(self.value, list | tuple):
             self.report(want)
             return
@@ -156,7 +156,10 @@ class Place:
             yield self.child(index, value)
 
     def text(self, want: str = "a text") -> str | None:
-        """A text; numbers are not silently turned into one, for 1.0 and 1 would be two texts."""
+        """Read a text that is not empty.
+
+        Numbers are not silently turned into one, for 1.0 and 1 would be two texts.
+        """
         if isinstance(self.value, str) and self.value:
             return self.value
         quotable = isinstance(self.value, int | float)
@@ -171,14 +174,14 @@ class Place:
         return None
 
     def choice(self, options: Sequence[str]) -> str | None:
-        """One of a few words."""
+        """Read one of a few words."""
         if isinstance(self.value, str) and self.value in options:
             return self.value
         self.report(f"one of {', '.join(options)}", fix=meant_name(self.value, options))
         return None
 
     def whole(self, minimum: int = 0, most: int = MOST_WHOLE) -> int | None:
-        """A whole number, at least ``minimum`` and at most ``most``."""
+        """Read a whole number, at least ``minimum`` and at most ``most``."""
         value = self.value
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if is_whole and minimum <= value <= most:
@@ -197,7 +200,10 @@ class Place:
         most: float | None = None,
         of: Mapping[str, float] | None = None,
     ) -> float | None:
-        """A finite number within limits; with ``of``, a quantity in those units (:mod:`units`)."""
+        """Read a finite number within limits.
+
+        With ``of`` it may be a quantity in those units (:mod:`units`).
+        """
         value = self.value
         if isinstance(value, str) and of is not None:
             value = units.parse(value, dict(of))
@@ -213,7 +219,7 @@ class Place:
         return number if fits else None
 
     def seconds(self, *, positive: bool = False) -> float | None:
-        """A time in seconds: a number, or a text such as ``250ms``."""
+        """Read a time, in seconds: a number, or a text such as ``250ms``."""
         limit = "above 0" if positive else "0 or more"
         want = f"a time, {limit}, such as 250ms or 0.25"
         if positive:
@@ -221,7 +227,7 @@ class Place:
         return self.number(want, least=0.0, of=units.SECONDS)
 
     def share(self, *, positive: bool = False) -> float | None:
-        """A probability."""
+        """Read a probability."""
         if positive:
             return self.number("a share above 0 and at most 1", above=0.0, most=1.0)
         return self.number("a share from 0 to 1", least=0.0, most=1.0)
@@ -295,7 +301,7 @@ def _finite(value: Any) -> float | None:
 
 
 def describe(value: Any) -> str:
-    """A value as an error message shows it: short, and telling texts from numbers.
+    """Describe a value for an error message: short, and telling texts from numbers.
 
     >>> describe("12"), describe(12), describe(None), describe({"a": 1})
     ("'12'", '12', 'nothing', 'a mapping with a')
@@ -312,5 +318,5 @@ def describe(value: Any) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """A text as an error message shows it, cut off after so many characters."""
+    """Shorten a text for an error message to at most ``limit`` characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -30,7 +30,7 @@ _EXACT_BELOW = 2**53
 
 
 def value_kind(value: Value | None) -> ValueKind:
-    """Which kind a value is of; a flag is not a number.
+    """Find the kind of a value; a flag is not a number.
 
     >>> value_kind(1), value_kind(1.5), value_kind(True), value_kind("1"), value_kind(None)
     ('number', 'number', 'flag', 'text', 'absent')
@@ -47,12 +47,12 @@ def value_kind(value: Value | None) -> ValueKind:
 
 
 def value_key(value: Value | None) -> tuple[int, Any]:
-    """A key that sorts values of all kinds and tells 1 from true, which are equal in Python."""
+    """Make a key that sorts values of all kinds and tells 1 from true, equal in Python."""
     return _RANK[value_kind(value)], value
 
 
 def canonical_value(value: Value) -> Value:
-    """The same value in its one form: equal numbers become the same object type and text.
+    """Convert a value to its one form: equal numbers become the same object type and text.
 
     >>> canonical_value(12.0), canonical_value(-0.0), canonical_value(0.1), canonical_value(True)
     (12, 0, 0.1, True)
@@ -74,7 +74,7 @@ _ENCODER = json.JSONEncoder(
 
 
 def canonical_event(event: Mapping[str, Value | None]) -> str:
-    """An event as one line of JSON: equal events have equal texts, different events different ones.
+    """Write an event as one line of JSON; texts are equal just where events are.
 
     Names are sorted, nothing is spaced, absent attributes are left out, non-ASCII text stays as it
     is, and a number has one spelling.
@@ -90,7 +90,7 @@ def canonical_event(event: Mapping[str, Value | None]) -> str:
 
 
 def parse_event(text: str) -> dict[str, Value]:
-    """The event that a line of JSON stands for; the inverse of :func:`canonical_event`.
+    """Parse the event that a line of JSON stands for; the inverse of :func:`canonical_event`.
 
     >>> parse_event('{"price":12,"topic":"stock"}')
     {'price': 12, 'topic': 'stock'}
@@ -108,7 +108,7 @@ def parse_event(text: str) -> dict[str, Value]:
 
 
 def read_value(place: Place) -> Value | None:
-    """One value of a document in its canonical form, or None after noting a problem."""
+    """Read one value of a document in its canonical form; give None after reporting a problem."""
     value = place.value
     if isinstance(value, str):
         if _is_encodable(value):
@@ -125,7 +125,7 @@ def read_value(place: Place) -> Value | None:
 
 
 def read_event(place: Place) -> dict[str, Value] | None:
-    """An event of a document, names sorted, attributes that are null left out.
+    """Read an event of a document; sort its names and leave out attributes that are null.
 
     >>> read_event(Place({"topic": "stock", "price": 12.0, "note": None}))
     {'price': 12, 'topic': 'stock'}
@@ -142,7 +142,7 @@ def read_event(place: Place) -> dict[str, Value] | None:
 
 
 def read_attributes(place: Place) -> dict[str, Place]:
-    """The parts of a mapping whose names are attributes: texts, and not empty."""
+    """Read the parts of a mapping by attribute; names must be texts, and not empty."""
     if not isinstance(place.value, Mapping):
         place.report("a mapping (attribute: value)")
         return {}
@@ -158,7 +158,7 @@ def read_attributes(place: Place) -> dict[str, Place]:
 
 
 def event_schema() -> dict[str, Any]:
-    """The JSON Schema of an event."""
+    """Make the JSON Schema of an event."""
     value = {"type": ["string", "number", "boolean", "null"]}
     return {"type": "object", "additionalProperties": value, "propertyNames": {"minLength": 1}}
 

@@ -20,7 +20,10 @@ Places = Iterator[str]
 
 
 def _channels(system: System, holds: Callable[[Channel], bool]) -> Places:
-    """The places of channels that have a property; of a link's way back only where it differs."""
+    """Yield the locations of channels that have a property.
+
+    The reverse direction of a link counts only where it differs.
+    """
     for link in system.links:
         if holds(link.there):
             yield f"links.{link.name}"
@@ -31,7 +34,10 @@ def _channels(system: System, holds: Callable[[Channel], bool]) -> Places:
 
 
 def _peers(system: System, section: str, field: str, holds: Callable[[Any], bool]) -> Places:
-    """The places of one field of peers that have a property; equal values are asked once."""
+    """Yield the locations of one field of peers that have a property.
+
+    Equal values are tested once.
+    """
     peers = getattr(system, section)
     having = column(peers, field).where(holds)
     if having.size:
@@ -67,7 +73,7 @@ def _connectivity(system: System) -> Places:
 
 
 def _connected_by(system: System, field: str) -> Places:
-    """The places of peers of whose connectivity one field is given."""
+    """Yield the locations of one field of connectivity, of peers that give it."""
 
     def holds(connectivity: Connectivity | None) -> bool:
         return connectivity is not None and getattr(connectivity, field) is not None
@@ -112,7 +118,7 @@ def _daily_rates(system: System) -> Places:
 
 
 def _publishing(system: System, field: str) -> Places:
-    """The places of publishers of which one field of 'publishes' is given."""
+    """Yield the locations of one field of 'publishes', of publishers that give it."""
     for publisher in system.publishers:
         if publisher.publishes is not None and getattr(publisher.publishes, field):
             yield f"publishers.{publisher.name}.publishes.{field.removesuffix('_s')}"
@@ -132,7 +138,10 @@ def _loss_bursts(system: System) -> Places:
 
 
 def _at_stations(system: System, field: str, holds: Callable[[Station], bool]) -> Places:
-    """The places of one field of brokers' stations, those within a broker by their own name."""
+    """Yield the locations of one field of brokers' stations that have a property.
+
+    Stations within a broker go by their own name.
+    """
     for broker in system.brokers:
         for at, station in zip(broker.station_places, broker.stations, strict=True):
             if holds(station):

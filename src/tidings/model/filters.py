@@ -142,7 +142,7 @@ EVERYTHING = Filter(conjunctions=(Conjunction(),))
 
 
 def matches(wanted: Filter, event: Event) -> bool:
-    """Whether an event passes a filter.
+    """Test whether an event passes a filter.
 
     >>> cheap = as_filter({"topic": "stock", "price": {"below": 20}})
     >>> matches(cheap, {"topic": "stock", "price": 12}), matches(cheap, {"topic": "stock"})
@@ -155,7 +155,7 @@ def matches(wanted: Filter, event: Event) -> bool:
 
 
 def accepts(constraint: Constraint, value: Value | None) -> bool:
-    """Whether the value of its attribute (None: absent) passes one constraint."""
+    """Test whether the value of its attribute (None: absent) passes one constraint."""
     kind, test, bound = value_kind(value), constraint.test, constraint.value
     if test == "exists":
         return (value is not None) == bound
@@ -180,7 +180,7 @@ def accepts(constraint: Constraint, value: Value | None) -> bool:
 
 
 def as_filter(document: object) -> Filter:
-    """The filter that a document describes; raises InvalidInputError with all problems.
+    """Read the filter that a document describes; raise InvalidInputError with all problems.
 
     >>> as_filter({"price": [40, 12.0]}) == as_filter({"price": {"one_of": [12, 40]}})
     True
@@ -193,7 +193,7 @@ def as_filter(document: object) -> Filter:
 
 
 def read_filter(place: Place) -> Filter | None:
-    """The filter at a place of a document, or None after noting every problem."""
+    """Read the filter at a location of a document; give None after reporting every problem."""
     before = len(place.problems)
     if isinstance(place.value, Mapping):
         conjunctions = [_read_conjunction(place)]
@@ -209,7 +209,7 @@ def read_filter(place: Place) -> Filter | None:
 
 
 def filter_document(wanted: Filter) -> dict[str, Any] | list[dict[str, Any]]:
-    """The one document that :func:`read_filter` reads back as this filter.
+    """Write a filter as the one document that :func:`read_filter` reads back.
 
     A filter that wants nothing gives ``[]``, which no system description may hold.
 
@@ -222,7 +222,7 @@ def filter_document(wanted: Filter) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def filter_schema() -> dict[str, Any]:
-    """The JSON Schema of a filter; complete in itself, so that it can stand anywhere."""
+    """Make the JSON Schema of a filter; complete in itself, so that it can stand anywhere."""
     text, bound = {"type": "string"}, {"type": ["string", "number"]}
     some = {"type": "array", "items": VALUE_SCHEMA, "minItems": 1}
     pair = {"type": "array", "minItems": 2, "maxItems": 2}
@@ -270,7 +270,7 @@ def _read_conjunction(place: Place) -> Conjunction:
 
 
 def _read_attribute(attribute: str, place: Place) -> list[Constraint]:
-    """All tests that a document sets for one attribute, in whatever form."""
+    """Read all tests that a document sets for one attribute, in whatever form."""
     if place.value is None:
         place.report("a value or a mapping of tests", fix="{exists: false} asks for its absence")
         return []
@@ -282,7 +282,7 @@ def _read_attribute(attribute: str, place: Place) -> list[Constraint]:
 
 
 def _read_mapping(attribute: str, place: Place, known: tuple[str, ...]) -> list[Constraint]:
-    """The tests of a mapping; ``all`` holds mappings like it, but no further ``all``."""
+    """Read the tests of a mapping; ``all`` holds mappings like it, but no further ``all``."""
     if not place.value:
         place.report("at least one test", fix=f"{{exists: true}} asks only for '{attribute}'")
     constraints: list[Constraint] = []
@@ -296,7 +296,7 @@ def _read_mapping(attribute: str, place: Place, known: tuple[str, ...]) -> list[
 
 
 def _read_test(attribute: str, name: str, place: Place) -> list[Constraint]:
-    """The constraints of one written test: one, or two for a range, or as many as ``not`` lists."""
+    """Read one test as constraints: one, or two for a range, or as many as ``not`` lists."""
     pairs: list[tuple[Test, Value | tuple[Value, ...] | None]]
     match name:
         case "one_of":
@@ -326,7 +326,7 @@ def _read_test(attribute: str, name: str, place: Place) -> list[Constraint]:
 
 
 def _some(place: Place, want: str) -> Iterable[Place]:
-    """The parts of a list that is not empty."""
+    """Give the parts of a list; report a list that is empty."""
     if isinstance(place.value, list | tuple) and not place.value:
         place.report(f"{want}, at least one")
     return place.items(want)
@@ -357,7 +357,7 @@ def _read_pattern(name: str, place: Place) -> Value | None:
 
 
 def _read_range(place: Place) -> tuple[Value | None, Value | None]:
-    """The two ends of ``between``, or None twice after noting a problem."""
+    """Read the two ends of ``between``; give None twice after reporting a problem."""
     want = "a list of two, [lowest, highest]"
     parts = list(place.items(want))
     if isinstance(place.value, list | tuple) and len(parts) != 2:
@@ -384,7 +384,7 @@ def _conjunction_document(conjunction: Conjunction) -> dict[str, Any]:
 
 
 def _tests_document(constraints: list[Constraint]) -> object:
-    """The tests on one attribute, in the shortest form that says them all."""
+    """Write the tests on one attribute in the shortest form that says them all."""
     values: dict[str, list[Any]] = {}
     for one in constraints:
         value = list(one.values) if one.test == "one_of" else one.value

@@ -20,10 +20,11 @@ _DENSE = 200  # stations up to which plain matrices are as fast
 
 
 def balanced(passing: sparse.csr_array, begin: Floats) -> Floats | None:
-    """What comes to each station; None where what goes round does not become less.
+    """Compute the arrivals at each station, in the unit of ``begin``; None if they cannot balance.
 
-    A solution without negative numbers exists just where the spectral radius is below 1. Rounding
-    can hide that it is 1, so the same is asked of circles that pass on a billionth more.
+    They cannot where what goes round a circle of stations does not become less. A solution without
+    negative numbers exists just where the spectral radius is below 1. Rounding can hide that it is
+    1, so the same is asked of circles that pass on a billionth more.
 
     >>> there_and_back = sparse.csr_array([[0.0, 0.5], [0.25, 0.0]])
     >>> [round(float(each), 12) for each in balanced(there_and_back, np.array([1.0, 0.0]))]
@@ -45,7 +46,10 @@ def balanced(passing: sparse.csr_array, begin: Floats) -> Floats | None:
 
 
 def worst_circle(passing: sparse.csr_array, begin: Floats) -> tuple[float, Ints]:
-    """Where, of all that is reached, most comes round: how many for each one, at which stations."""
+    """Find the circle of stations where most comes round: how many for each one, and where.
+
+    Only stations that something arrives at count.
+    """
     part = np.flatnonzero(_reached(passing, begin))
     inner = passing[part][:, part]
     count, member = csgraph.connected_components(inner, directed=True, connection="strong")
@@ -60,7 +64,7 @@ def worst_circle(passing: sparse.csr_array, begin: Floats) -> tuple[float, Ints]
 
 
 def _reached(passing: sparse.csr_array, begin: Floats) -> NDArray[np.bool_]:
-    """What nothing comes to cannot multiply."""
+    """Find the stations that something arrives at; what nothing arrives at cannot multiply."""
     reached = begin > 0.0
     onwards = (passing.T > 0.0).astype(np.float64)
     while True:
@@ -71,7 +75,7 @@ def _reached(passing: sparse.csr_array, begin: Floats) -> NDArray[np.bool_]:
 
 
 def _solved(passing: sparse.csr_array, begin: Floats) -> Floats:
-    """(I − νᵀ)⁻¹ begin; NaN where there is no solution."""
+    """Compute (I − νᵀ)⁻¹ begin; NaN where there is no solution."""
     size = begin.size
     try:
         if size <= _DENSE:

@@ -34,7 +34,7 @@ class Topology:
 
 
 def read_topology(path: str | Path) -> Topology:
-    """The beginning of a system, and notes on what of the graph is not in it.
+    """Read a graph as the beginning of a system, with notes on what of the graph is not in it.
 
     Self-loops are left out and parallel links become one, the first; the largest connected part is
     kept. A graph with cycles gets a routing tree rooted at its best connected broker. The delay of
@@ -79,7 +79,7 @@ def _largest_first(part: Iterable[Any]) -> tuple[int, str]:
 
 
 def _edges(graph: Any) -> tuple[list[tuple[tuple[Any, Any], Any, Any]], list[str]]:
-    """Each two nodes that are joined, with the attributes there and (or None) back; and notes."""
+    """List joined pairs of nodes, with the attributes there and (or None) back; and notes."""
     there: dict[frozenset[Any], tuple[tuple[Any, Any], Any]] = {}
     back: dict[frozenset[Any], Any] = {}
     loops = parallel = 0
@@ -123,7 +123,7 @@ def _fields(data: Mapping[str, Any], name: str, problems: list[Problem]) -> dict
 
 
 def _used(data: Mapping[str, Any]) -> list[str]:
-    """The attributes of an edge that a link is made from."""
+    """List the attributes of an edge that a link is made from."""
     delays = [name for name in DELAY_NAMES if name in data][:1]
     return delays + [name for name in ("reliability",) if name in data]
 
@@ -144,7 +144,10 @@ def _share(place: Place) -> float | None:
 
 
 def _names(graph: Any, problems: list[Problem]) -> dict[Any, str]:
-    """A broker's name is its label where all labels differ, else its id; '--' joins link ends."""
+    """Name each broker by its label where all labels differ, else by its id.
+
+    '--' in a name becomes '-', since '--' joins the ends of links.
+    """
     label = _label(graph)
     chosen = {node: str(data[label] if label else node) for node, data in graph.nodes(data=True)}
     names = {node: name.replace("--", "-").strip() or str(node) for node, name in chosen.items()}
@@ -158,7 +161,7 @@ def _names(graph: Any, problems: list[Problem]) -> dict[Any, str]:
 
 
 def _label(graph: Any) -> str | None:
-    """The attribute that names all nodes, each differently, if there is one."""
+    """Find the attribute that names all nodes, each differently; give None if there is none."""
     for label in LABELS:
         values = [str(data.get(label, "")).strip() for _, data in graph.nodes(data=True)]
         if all(values) and len(set(values)) == len(values):
@@ -167,7 +170,7 @@ def _label(graph: Any) -> str | None:
 
 
 def _unused(graph: Any) -> Iterator[str]:
-    """Which attributes of nodes and edges say nothing in a system."""
+    """Yield notes on attributes of nodes and edges that say nothing in a system."""
     label = _label(graph)
     of_nodes = {name: None for _, data in graph.nodes(data=True) for name in data if name != label}
     of_edges = {
@@ -218,7 +221,7 @@ def _read_graphml(path: Path) -> Any:
 
 
 def _elements(text: bytes) -> Iterator[ElementTree.Element]:
-    """All elements of a document in XML; raises ValueError where they are nested too deeply."""
+    """Yield all elements of an XML document; raise ValueError where they are nested too deeply."""
     depth = 0
     for event, element in ElementTree.iterparse(io.BytesIO(text), ("start", "end")):
         depth += 1 if event == "start" else -1

@@ -12,7 +12,7 @@ TOO_DEEP = f"lists or mappings nested more than {MOST_DEPTH} deep"
 
 
 def parse(text: str | bytes, **hooks: Any) -> Any:
-    """The value of a JSON text; raises ValueError where it is none, or nested too deeply.
+    """Parse a JSON text into its value; raise ValueError if it is none, or nested too deeply.
 
     >>> parse('{"topic": ["stock"]}')
     {'topic': ['stock']}
@@ -25,7 +25,7 @@ def parse(text: str | bytes, **hooks: Any) -> Any:
 
 
 def parse_one(text: str, at: int) -> tuple[Any, int]:
-    """The value of the JSON text that begins here, and where it ends; strict about numbers.
+    """Parse the JSON text that begins at ``at``, strict about numbers; give value and end.
 
     >>> parse_one('{"a": 1} {"b": 2}', 0)
     ({'a': 1}, 8)
@@ -55,7 +55,7 @@ _STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it: NaN and infinity become null, NumPy numbers plain ones."""
+    """Convert a value to plain JSON: NaN and infinity become null, NumPy numbers plain ones."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -25,7 +25,7 @@ class LinkEnds:
 
 
 def check_links(brokers: Sequence[str] | None, place: Place) -> LinkEnds | None:
-    """The ends of the links, problems noted; None where the links are no list.
+    """Find the ends of the links and report their problems; give None if the links are no list.
 
     ``brokers`` is None where they could not be read; every name is then taken for known.
     """

@@ -8,7 +8,7 @@ FULL_LOAD = 1.0 - 1e-9
 
 
 def overload(name: str, load: float, arrivals_per_s: float, *, what: str = "broker") -> str:
-    """What is wrong with a broker (or ``what`` it is) offered ``load`` times what it can do.
+    """Describe the overload of a broker (or ``what`` it is) at ``load`` times its capacity.
 
     >>> overload("hub", 2.0, 50.0)
     "broker 'hub' is overloaded, at 2 times its capacity: 50 events/s arrive, 25 can leave"

@@ -28,7 +28,7 @@ _REMEMBERED = 4096  # columns of tests that many filters share, such as the topi
 
 
 def match_matrix(filters: Sequence[Filter], events: Sequence[Event]) -> Flags:
-    """Which events match which filters: one row per event, one column per filter.
+    """Test which events match which filters: one row per event, one column per filter.
 
     The same answers as :func:`tidings.model.filters.matches`. Columns lie together in memory.
 
@@ -65,7 +65,7 @@ def match_matrix(filters: Sequence[Filter], events: Sequence[Event]) -> Flags:
 
 
 def content_classes(matrix: Flags) -> tuple[NDArray[np.int64], Flags]:
-    """The class of each event, and which filters each class matches.
+    """Find the class of each event, and the filters that each class matches.
 
     Events that no filter tells apart (equal rows of the matrix) are one class; classes are numbered
     in the order in which their first event appears.
@@ -108,7 +108,7 @@ class AttributeValues:
         self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
 
     def events_that_pass(self, constraint: Constraint) -> Flags:
-        """Which events pass one test on this attribute."""
+        """Test which events pass one test on this attribute."""
         passing = np.zeros(len(self._values), dtype=np.bool_)
         match constraint.test:
             case "exists":
@@ -129,13 +129,13 @@ class AttributeValues:
         return passing[self._place_of_event]
 
     def _places(self, constraint: Constraint) -> NDArray[np.intp]:
-        """Where the values of the test stand, those that occur."""
+        """Find the indices of the test's values, as far as they occur."""
         keys = [value_key(value) for value in constraint.values]
         places = [self._place_of[key] for key in keys if key in self._place_of]
         return np.array(places, dtype=np.intp)
 
     def _range(self, constraint: Constraint) -> tuple[int, int]:
-        """The piece of the order that passes a bound or a prefix."""
+        """Find the range of the sorted values that passes a bound or a prefix."""
         first, end = self._extent.get(constraint.kinds[0], (0, 0))
         bound: Any = constraint.value
         match constraint.test:
@@ -156,14 +156,20 @@ class AttributeValues:
         return begin, end if after is None else bisect_left(self._values, after, first, end)
 
     def _places_on_pattern(self, constraint: Constraint) -> list[int]:
-        """Where the texts stand that a pattern wants: only those that begin as it does are read."""
+        """Find the indices of the texts that a pattern wants.
+
+        Only those that begin as it does are read.
+        """
         test, pattern = constraint.test, str(constraint.value)
         fits = expression(test, pattern).fullmatch
         places = range(*self._range_of_prefix(stem(test, pattern)))
         return [place for place in places if fits(self._values[place])]
 
     def _places_containing(self, piece: str) -> list[int]:
-        """Where the texts stand that have a piece in them: one search through all, joined."""
+        """Find the indices of the texts that contain a piece.
+
+        It takes one search through all of them, joined.
+        """
         first, end = self._extent.get("text", (0, 0))
         if not piece or _SEPARATOR in piece:
             return [place for place in range(first, end) if piece in self._values[place]]

@@ -29,7 +29,7 @@ class NamedFile(str):
     below: tuple[str, ...]
 
     def __new__(cls, path: str, below: Sequence[str]) -> NamedFile:
-        """A path and its folders."""
+        """Make a named file from a path and the folders below which it may be opened."""
         named = super().__new__(cls, path)
         named.below = tuple(below)
         return named
@@ -49,7 +49,7 @@ def folders_of(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def kept_below(folders: Sequence[str] | None) -> Iterator[None]:
-    """Have files that are named meanwhile lie below these folders; None: wherever they are."""
+    """Keep files that are named meanwhile below these folders; None: wherever they are."""
     token = _KEPT_BELOW.set(None if folders is None else tuple(folders))
     try:
         yield

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def stamp_of(what: str, name: str) -> int:
-    """When a named table was last changed; looks first whether it lies where it may."""
+    """Find when a named table was last changed, in ns; check first that it lies where it may."""
     try:
         return real_place(name).stat().st_mtime_ns
     except OSError as error:
@@ -66,7 +66,7 @@ def _csv(file: BinaryIO) -> pd.DataFrame:
 
 
 def _cells(name: str, column: TextColumn) -> np.ndarray[Any, Any]:
-    """The cells of a column; empty ones are None."""
+    """Read the cells of a column; empty ones are None."""
     distinct = np.array([text or None for text in column.texts], dtype=object)
     if name.endswith("_ns"):
         with contextlib.suppress(ValueError, TypeError, OverflowError):

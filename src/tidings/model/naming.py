@@ -8,7 +8,7 @@ MOST_NAMES = 5  # that a sentence carries
 
 
 def few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are.
+    """Write the first names, and how many more there are.
 
     >>> few(["a", "b"]), few(list("abcdefg"))
     ('a, b', 'a, b, c, d, e and 2 more')

@@ -130,7 +130,9 @@ KEYS = {
 
 
 def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()) -> pd.DataFrame:
-    """A result table with exactly its columns; what a source cannot know is NaN, losses are 0.
+    """Make a result table with exactly its columns; unknown numbers are NaN, losses 0.
+
+    Unknown is what a source cannot know.
 
     >>> list(table("delays").columns)
     ['subscriber', 'delay_s', 'arrived']
@@ -147,7 +149,10 @@ def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ())
 
 
 def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.ndarray[Any, Any]:
-    """A column of so many rows: texts, numbers, and what stands for those that are not given."""
+    """Fill a column of ``size`` rows with texts or numbers.
+
+    What is not given is an empty text, NaN, or 0 for losses.
+    """
     if column in TEXTS:
         texts = np.full(size, "", dtype=object)
         if values is not None:

@@ -59,7 +59,7 @@ def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
 
 
 def _wrong_kind(column: str, cells: pd.Series) -> Bools:
-    """Which cells are no text, or no number, as the column wants them."""
+    """Find the cells that are no text, or no number, as the column wants them."""
     if column in TEXTS:
         return np.array([not isinstance(each, str) for each in cells])
     if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
@@ -68,7 +68,7 @@ def _wrong_kind(column: str, cells: pd.Series) -> Bools:
 
 
 def _is_number(cell: object) -> bool:
-    """Whether a cell is unknown, endless as a text, or a number that is not beyond all floats."""
+    """Test whether a cell is unknown, infinite as a text, or a number that fits a float."""
     if cell is None or (isinstance(cell, str) and cell in _ENDLESS):
         return True
     if not isinstance(cell, int | float | np.number) or isinstance(cell, bool | np.bool_):
@@ -100,7 +100,10 @@ def _value_problems(
 
 
 def _sum_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Problem]:
-    """Shares that contradict each other or what is wanted, in rows of the right kinds."""
+    """Yield problems of shares that contradict each other or what is wanted.
+
+    Only rows whose cells are all of the right kind are checked.
+    """
     if "on_time" not in frame:
         return
     shares = frame[["on_time", "late", "delivered"]]

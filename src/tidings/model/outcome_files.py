@@ -27,7 +27,7 @@ HEAD = "outcome.json"
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as plain values, ready for JSON: unknown numbers are null, endless ones "inf"."""
+    """Write an outcome as plain values, for JSON: unknown numbers are null, infinite ones "inf"."""
     return {
         "tidings_outcome": FORMAT_VERSION,
         "source": outcome.source,
@@ -40,7 +40,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
 
 
 def costs_document(costs: Sequence[tuple[Cause, float]]) -> list[dict[str, Any]]:
-    """Causes and what each costs in on-time share, as plain values."""
+    """Write causes, and what each costs in on-time share, as plain values."""
     return [
         {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
         for cause, cost in costs
@@ -48,7 +48,7 @@ def costs_document(costs: Sequence[tuple[Cause, float]]) -> list[dict[str, Any]]
 
 
 def _story(outcome: Outcome) -> dict[str, Any]:
-    """How an outcome came about and what to know of it, as plain values."""
+    """Write how an outcome came about and what to know of it, as plain values."""
     return {
         "provenance": plain(dict(outcome.provenance)),
         "remarks": [plain(remark.to_document()) for remark in outcome.remarks],
@@ -63,7 +63,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """A cell as JSON knows it; infinity, as the wait at an overloaded broker, is the text "inf".
+    """Convert a cell to plain JSON; infinity, as the wait at an overloaded broker, is "inf".
 
     Making a table of the cells again (:func:`tidings.model.outcome.table`) reads it as a number,
     where the column is one of numbers.
@@ -174,7 +174,10 @@ def _saved(path: Path) -> pd.DataFrame:
 
 
 def _frame(head: Mapping[str, Any], name: str) -> pd.DataFrame:
-    """A table of a JSON file as its cells are there; what a row lacks is empty."""
+    """Read a table of a JSON file as its cells are there.
+
+    It raises ValueError unless all rows have the same columns.
+    """
     rows = head.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"table '{name}' is {str(rows)[:40]!r}; wants a list of rows")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder(kind: str, name: str) -> Path:
-    """The folder of this kind and name in the user's cache, or a temporary one.
+    """Find the folder of this kind and name in the user's cache, or make a temporary one.
 
     It is there, and only this user can have put anything into it.
     """
@@ -23,9 +23,9 @@ def cache_folder(kind: str, name: str) -> Path:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether the folder can be made, only we write to it and the two above, and it takes a file.
+    """Test whether a folder can be made and takes a file, and only we write to it.
 
-    Others' code must not be run.
+    The same must hold of the two folders above it. Others' code must not be run.
     """
     try:
         folder.parents[2].mkdir(parents=True, exist_ok=True)

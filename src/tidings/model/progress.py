@@ -49,7 +49,7 @@ def _on_stderr(text: str) -> None:
 
 
 def _in_notebook() -> Progress | None:
-    """What writes to a line of the cell that runs; None where no notebook does."""
+    """Make a writer to a line of the running notebook cell; give None outside a notebook."""
     interactive: Any = sys.modules.get("IPython")
     shell = interactive.get_ipython() if interactive is not None else None
     if shell is None or not hasattr(shell, "kernel"):

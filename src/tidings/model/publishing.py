@@ -109,7 +109,10 @@ class Publishing:
     )
 
     def mean_per_s(self, publisher: str) -> float:
-        """Events per second in the long run; reads the record, where there is one."""
+        """Compute the long-run mean rate, in events per second.
+
+        It reads the record, where there is one.
+        """
         if self.recorded is not None:
             record = recorded_times(self.recorded, publisher, self.length_s)
             return self.speed * len(record.times_s) / record.length_s
@@ -121,7 +124,7 @@ class Publishing:
         return sum(int(size) * share for size, share in self.batch) / self.every.mean_s
 
     def faster(self, times: float) -> Publishing:
-        """The same with so many times the events per second."""
+        """Make a copy with ``times`` as many events per second."""
         if self.recorded is not None:
             return replace(self, speed=self.speed * times)
         if self.period_s is not None:

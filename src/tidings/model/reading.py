@@ -72,7 +72,7 @@ def dumps(system: System) -> str:
 
 
 def system_document(system: System) -> dict[str, Any]:
-    """The canonical document of a system, as plain values."""
+    """Write a system as its canonical document, of plain values."""
     return records.record_document(system)
 
 
@@ -92,7 +92,7 @@ def save(system: System, path: str | os.PathLike[str]) -> None:
 
 
 def fingerprint(system: System) -> str:
-    """A short hash of a system's canonical document, for provenance.
+    """Compute a short hash of a system's canonical document, for provenance.
 
     It is the same however the system was written: equal systems have equal documents.
     """

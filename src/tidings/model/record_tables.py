@@ -29,13 +29,13 @@ class Coded:
     codes: Ints
 
     def where(self, holds: Callable[[Any], bool]) -> Ints:
-        """The records whose value has a property; each value is asked once."""
+        """Find the records whose value has a property; each distinct value is tested once."""
         wanted = np.array([bool(holds(value)) for value in self.values], dtype=np.bool_)
         return np.flatnonzero(wanted[self.codes]) if wanted.any() else np.zeros(0, dtype=np.int64)
 
 
 def coded(values: Iterable[Any]) -> Coded:
-    """A column from the value of each record, in order.
+    """Make a column from the value of each record, in order.
 
     >>> column = coded(["b", "a", "b"])
     >>> column.values, column.codes.tolist()
@@ -55,7 +55,7 @@ class RecordTable(Sequence[Record]):
     columns: Mapping[str, Coded]
 
     def column(self, field: str) -> Coded:
-        """One field of all records."""
+        """Give one field of all records as a column."""
         if field in self.columns:
             return self.columns[field]
         codes = np.zeros(len(self.names), dtype=np.int64)
@@ -96,14 +96,14 @@ class RecordTable(Sequence[Record]):
 
 
 def column(records: Sequence[Any], field: str) -> Coded:
-    """One field of a sequence of records, however it is kept."""
+    """Give one field of a sequence of records as a column, however they are kept."""
     if isinstance(records, RecordTable):
         return records.column(field)
     return coded(getattr(record, field) for record in records)
 
 
 def names(records: Sequence[Any]) -> Sequence[str]:
-    """The names of records, however they are kept."""
+    """Give the names of records, however they are kept."""
     if isinstance(records, RecordTable):
         return records.names
     return [record.name for record in records]

@@ -24,8 +24,9 @@ class Record:
 
 
 def recorded_times(name: str, publisher: str, length_s: float | None) -> Record:
-    """When a publisher published, in seconds: its own rows of a table, or all of one that has one.
+    """Read when a publisher published, in seconds.
 
+    It takes the publisher's own rows of a table, or all rows of one that has one publisher only.
     The record begins with the first event of any publisher in it, so that all of them keep their
     times to each other. Without ``length_s`` it lasts until the last one and a mean interval.
     """
@@ -47,7 +48,7 @@ def recorded_times(name: str, publisher: str, length_s: float | None) -> Record:
 
 @lru_cache(maxsize=8)
 def _read(name: str, stamp: int) -> tuple[dict[str, Floats], tuple[float, int]]:
-    """The times of each publisher of a table, and of all of them the last and how many."""
+    """Read the times of each publisher of a table, in seconds; of all, the last and the count."""
     want = "the column published_ns, and publisher if it has several"
     table = read_named_table(_WHAT, name, ("published_ns",), want)
     at_ns = table["published_ns"]

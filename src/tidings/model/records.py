@@ -33,13 +33,13 @@ class Kind:
 
 
 def spec(kind: Kind, meaning: str, *, default: Any = REQUIRED, key: str = "") -> Any:
-    """A dataclass field that belongs to the document: its kind, its meaning, its default."""
+    """Make a dataclass field that belongs to the document: its kind, its meaning, its default."""
     return dataclasses.field(default=default, metadata={"kind": kind, "doc": meaning, "key": key})
 
 
 @functools.cache
 def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
-    """The fields of a record that stand in its document, by the name they have there."""
+    """Give the fields of a record that stand in its document, by the name they have there."""
     return {
         field.metadata["key"] or field.name: field
         for field in dataclasses.fields(record)
@@ -48,7 +48,7 @@ def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def read_fields(record: type, place: Place) -> dict[str, Any]:
-    """What a mapping gives for the fields of a record; None where something was wrong (noted)."""
+    """Read what a mapping gives for the fields of a record; None, and a report, if it is wrong."""
     fields = document_fields(record)
     parts = place.mapping(list(fields))
     values: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def read_fields(record: type, place: Place) -> dict[str, Any]:
 
 
 def given(place: Place) -> set[str]:
-    """The fields that a mapping says something about, right or wrong; null says nothing.
+    """List the fields that a mapping says something about, right or wrong; null says nothing.
 
     What must hold between fields is asked of these, so that one wrong field does not hide it.
     """
@@ -79,7 +79,7 @@ def read_record(record: type, place: Place, **given: Any) -> Any:
 
 
 def record_document(record: Any) -> dict[str, Any]:
-    """The canonical document of a record: what differs from the defaults, in declared order."""
+    """Write a record as its canonical document: what is not default, in declared order."""
     kind: type = type(record)
     return {
         key: field.metadata["kind"].write(getattr(record, field.name))
@@ -89,7 +89,7 @@ def record_document(record: Any) -> dict[str, Any]:
 
 
 def record_schema(record: type) -> dict[str, Any]:
-    """The JSON Schema of a record."""
+    """Make the JSON Schema of a record."""
     fields = document_fields(record)
     return {
         "type": "object",
@@ -135,7 +135,7 @@ SHARE = Kind(
 
 
 def whole(minimum: int, most: int = MOST_WHOLE) -> Kind:
-    """A whole number, at least ``minimum`` and at most ``most``."""
+    """Make the kind of whole numbers, at least ``minimum`` and at most ``most``."""
     return Kind(
         label=f"a whole number, {minimum} or more",
         read=lambda place: place.whole(minimum, most),
@@ -144,7 +144,7 @@ def whole(minimum: int, most: int = MOST_WHOLE) -> Kind:
 
 
 def number_from(least: float) -> Kind:
-    """A number, at least ``least``."""
+    """Make the kind of numbers that are at least ``least``."""
     return Kind(
         label=f"a number, {least:g} or more",
         read=lambda place: place.number(f"a number, {least:g} or more", least=least),
@@ -153,7 +153,7 @@ def number_from(least: float) -> Kind:
 
 
 def choice(*options: str) -> Kind:
-    """One of a few words."""
+    """Make the kind of values that are one of a few words."""
     return Kind(
         label=" | ".join(options),
         read=lambda place: place.choice(options),
@@ -172,7 +172,7 @@ def part(record: type) -> Kind:
 
 
 def listing(item: Kind, *, least: int = 0) -> Kind:
-    """A list of values of one kind, as a tuple."""
+    """Make the kind of lists of values of one kind, as tuples, with at least ``least`` values."""
 
     def read(place: Place) -> tuple[Any, ...]:
         if isinstance(place.value, list) and len(place.value) < least:
@@ -188,7 +188,7 @@ def listing(item: Kind, *, least: int = 0) -> Kind:
 
 
 def by_name(item: Kind) -> Kind:
-    """Values of one kind by name, as a tuple of pairs, so that records stay hashable."""
+    """Make the kind of values by name, as a tuple of pairs, so that records stay hashable."""
 
     def read(place: Place) -> tuple[tuple[str, Any], ...]:
         return tuple((name, item.read(each)) for name, each in place.mapping().items())
@@ -202,7 +202,7 @@ def by_name(item: Kind) -> Kind:
 
 
 def _named_documents(records: Sequence[Any]) -> dict[str, Any]:
-    """The documents of records by name; of a table, every distinct value is written once."""
+    """Write the documents of records by name; of a table, every distinct value is written once."""
     if not isinstance(records, RecordTable):
         return {each.name: record_document(each) for each in records}
     columns = [(key, values, codes.tolist()) for key, values, codes in _written(records)]
@@ -251,7 +251,10 @@ def table_json(table: RecordTable[Any]) -> str:
 
 
 def named(record: type, shorthand: Callable[[Place], Place] = lambda place: place) -> Kind:
-    """Records by name, each knowing its own ``name``; ``shorthand`` rewrites what it may be."""
+    """Make the kind of records by name, each knowing its own ``name``.
+
+    ``shorthand`` rewrites what a record may be written as.
+    """
 
     def read(place: Place) -> Sequence[Any]:
         if isinstance(place.value, RecordTable):  # read column by column already

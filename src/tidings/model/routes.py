@@ -70,11 +70,11 @@ class Routes:
         return int(self.wants.shape[0])
 
     def wanted_by(self, subscriber: int) -> Bools:
-        """Which classes a subscriber wants."""
+        """Find the classes that a subscriber wants."""
         return self.wants[:, self.filter_of_subscriber[subscriber]]
 
     def wanted_at(self, whom: Bools | None = None) -> Bools:
-        """Which classes are wanted at which brokers, [broker, class]; of some subscribers only."""
+        """Find the classes wanted at each broker, [broker, class]; by some subscribers only."""
         brokers, filters = max(self.home_of_subscriber, default=-1) + 1, self.wants.shape[1]
         chosen = np.ones(self.home_of_subscriber.size, dtype=bool) if whom is None else whom
         pairs = sparse.coo_array(
@@ -141,7 +141,10 @@ def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
 def _drawn_shares(
     system: System, filters: tuple[Filter, ...], sampled: Sequence[int]
 ) -> dict[int, Floats]:
-    """By publisher: the share of its events that each filter matches; NaN where it is not known."""
+    """Compute, by publisher, the share of its events that each filter matches; NaN if unknown.
+
+    Only publishers whose contents were sampled are asked for.
+    """
     contents = {index: system.publishers[index].content for index in sampled}
     known: dict[IndependentContent, Floats] = {}
     for content in contents.values():
@@ -157,7 +160,7 @@ def _drawn_shares(
 def _contents(
     system: System, filters: tuple[Filter, ...], sampling: Sampling
 ) -> tuple[list[Event], list[Draft], list[int]]:
-    """The distinct events, what of them each publisher publishes, and whose were drawn."""
+    """List the distinct events, what of them each publisher publishes, and whose were sampled."""
     by = system.routing.by if system.routing else None
     distinguished = [attribute for attribute in (by, system.event_type) if attribute is not None]
     cells = Cells(
@@ -184,7 +187,7 @@ def _contents(
 
 
 def classes_of(system: System, routes: Routes, events: Sequence[Event]) -> Ints:
-    """The class of each of some events that the system's publishers may publish.
+    """Find the class of each of some events that the system's publishers may publish.
 
     Contents in cells have one example each among the events of the routes; this tells of the rest.
     """
@@ -227,7 +230,10 @@ def _one_hot(values: Ints, size: int) -> Bools:
 
 
 def type_of(system: System, event: Event) -> str:
-    """An event's type as the file names it: texts plainly, the rest as in JSON; "" without one."""
+    """Write an event's type as the file names it; "" if it has none.
+
+    Texts are written plainly, the rest as in JSON.
+    """
     value = None if system.event_type is None else event.get(system.event_type)
     if value is None:
         return ""
@@ -241,7 +247,7 @@ def _types(system: System, events: Sequence[Event]) -> list[str]:
 def _merge(
     drafts: list[Draft], class_of_event: Ints, types: Sequence[str]
 ) -> tuple[TrafficRow, ...]:
-    """Contents of one publisher that share class, type, lifetime and size become one row."""
+    """Merge contents of one publisher that share class, type, lifetime and size into one row."""
     shares: dict[tuple[int, int, Law | None, float | None, str], list[float]] = {}
     example: dict[tuple[int, int, Law | None, float | None, str], int] = {}
     for publisher, event, probability, lifetime, size in drafts:
@@ -267,7 +273,7 @@ def behind_arcs(
     tree_of_class: Ints,
     local: Numbers,
 ) -> Numbers:
-    """What is behind each arc of each class, [arc, class], from what is at each broker: two sweeps.
+    """Sum up what is behind each arc, [arc, class], from what is at each broker, in two sweeps.
 
     From the leaves inwards, what is behind an arc is what is at its end and behind the arcs that
     lead on from there; the arcs outwards then see everything that is not behind their reverse.

@@ -98,7 +98,7 @@ MEANINGS = {
 
 
 def system_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a system file.
+    """Make the JSON Schema (draft 2020-12) of a system file.
 
     It accepts whatever the reader accepts; what lies between fields (known names, sums, trees) only
     the reader checks.
@@ -118,7 +118,7 @@ def system_schema() -> dict[str, Any]:
 
 
 def _described(part: Any) -> Any:
-    """The part of a schema with a description of every property in it."""
+    """Add a description to every property in a part of a schema."""
     if isinstance(part, list):
         return [_described(each) for each in part]
     if not isinstance(part, dict):

@@ -77,7 +77,7 @@ class Shown:
         return ax
 
     def _rows(self) -> pd.DataFrame:
-        """The rows in the order in which they are shown."""
+        """Give the rows in the order in which they are shown."""
         return self.to_pandas()
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ def _pyplot() -> Any:
 
 
 def _words(name: str) -> str:
-    """The name of a column as a heading, without its unit.
+    """Write the name of a column as a heading, without its unit.
 
     >>> _words("delay_mean_s"), _words("on_time")
     ('delay mean', 'on time')
@@ -116,7 +116,7 @@ def _words(name: str) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    """A cell as a person reads it: shares in percent, times with a unit, few digits.
+    """Write a cell as a person reads it: shares in percent, times with a unit, few digits.
 
     >>> _text("on_time", 0.87351), _text("delay_mean_s", 0.0123), _text("size", 1.41421356)
     ('87.35 %', '12.3 ms', '1.414')

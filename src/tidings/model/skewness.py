@@ -18,7 +18,10 @@ from tidings.model.system import System
 
 
 def skewed(system: System, alpha: float) -> System:
-    """The system as known by somebody who takes every probability of a content to the power α."""
+    """Make the system believed by somebody who takes every content probability to the power α.
+
+    The powers are normalised.
+    """
     if not (alpha >= 0 and np.isfinite(alpha)):
         raise InvalidInputError(f"alpha is {alpha}; wants a finite number, 0 or more")
     if alpha == 1.0:
@@ -31,7 +34,7 @@ def skewed(system: System, alpha: float) -> System:
 
 
 def powers(shares: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """Probabilities to the power α, normalised.
+    """Take probabilities to the power α and normalise them.
 
     >>> powers([0.8, 0.2], 2.0).round(4).tolist(), powers([0.8, 0.2], 0.0).tolist()
     ([0.9412, 0.0588], [0.5, 0.5])

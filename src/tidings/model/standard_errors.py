@@ -9,7 +9,7 @@ Reals = npt.NDArray[np.float64]
 
 
 def share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
-    r"""The standard error of a share of independent trials; NaN of none.
+    r"""Compute the standard error of a share of independent trials; NaN of none.
 
     .. math:: \sqrt{\tilde p (1 - \tilde p) / \tilde n}, \qquad
               \tilde p = \frac{k + 2}{n + 4}, \quad \tilde n = n + 4
@@ -28,7 +28,7 @@ def share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
 
 
 def ratio_se(parts: npt.ArrayLike, wholes: npt.ArrayLike) -> Reals:
-    r"""The standard error of Σ parts / Σ wholes over batches (last axis), as a ratio estimator.
+    r"""Compute the standard error of the ratio Σ parts / Σ wholes over batches (last axis).
 
     .. math:: \frac{1}{\sum_i w_i} \sqrt{\frac{m}{m - 1} \sum_i (x_i - R w_i)^2}, \quad
               R = \frac{\sum_i x_i}{\sum_i w_i}
@@ -51,10 +51,11 @@ def ratio_se(parts: npt.ArrayLike, wholes: npt.ArrayLike) -> Reals:
 
 
 def batch_share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
-    """The standard error of a share from its batches (last axis), at least that of single trials.
+    """Compute the standard error of a share from its batches (last axis).
 
-    Events that queue together depend on each other, which batches see and single trials do not; but
-    where hardly any were late or lost, batches hardly differ, and :func:`share_se` knows better.
+    It is at least that of single trials. Events that queue together depend on each other, which
+    batches see and single trials do not; but where hardly any were late or lost, batches hardly
+    differ, and :func:`share_se` knows better.
     """
     x, n = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     error = ratio_se(x, n)

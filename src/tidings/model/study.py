@@ -101,7 +101,7 @@ class Study:
     plan: Mapping[str, Any]  # what was asked for
 
     def to_document(self) -> dict[str, Any]:
-        """The study as plain data for JSON: all but its points and pictures.
+        """Write the study as plain data for JSON: all but its points and pictures.
 
         Tables named ``points`` grow with the experiment and stay in files of their own.
         """

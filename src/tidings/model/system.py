@@ -156,7 +156,10 @@ def _read_link(place: Place) -> Link | None:
 
 
 def _read_back(place: Place) -> dict[str, Any]:
-    """What the way back says of its own; the rest, and failures, it shares with the way there."""
+    """Read what a link's reverse direction gives itself.
+
+    The rest, and failures, it shares with the forward direction.
+    """
     fields = records.document_fields(Channel)
     values: dict[str, Any] = {}
     for key, part in place.mapping([key for key in fields if key != "failure"]).items():
@@ -261,7 +264,7 @@ class Publisher:
         return any(each is not None for each in (self.lifetime, *of_contents))
 
     def evenly(self) -> Publisher:
-        """The same publisher as often, at random."""
+        """Make a copy that publishes as often, at random: a Poisson process of the same rate."""
         every = Exponential(mean_s=1.0 / self.rate_per_s)
         return replace(self, every=every, rates=None, publishes=None)
 

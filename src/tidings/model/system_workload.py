@@ -104,7 +104,7 @@ def workload_of(
 
 
 def wanting_filters(system: System, routes: Routes, *, by: str = "type") -> Bools:
-    """Which filters match some event of each flow of the workload: [flow, filter]."""
+    """Find the filters that match some event of each flow of the workload: [flow, filter]."""
     flows = [
         routes.wants[[routes.rows[row].content_class for row in parts.rows]].any(axis=0)
         for parts in _parts(system, routes, by)
@@ -152,7 +152,7 @@ class _Parts:
 
 
 def _parts(system: System, routes: Routes, by: str) -> Iterator[_Parts]:
-    """The flows of all publishers, in the order of their rows."""
+    """Yield the flows of all publishers, in the order of their rows."""
     groups: dict[tuple[int, str, int], list[int]] = {}
     for index, row in enumerate(routes.rows):
         kind = type_of(system, routes.events[row.event])
@@ -199,7 +199,7 @@ class _Forwarding:
         self.sent: dict[int, Floats] = {}
 
     def flow(self, *, joint: bool) -> _Forwarded:
-        """How the flow is forwarded at every node it visits."""
+        """Compute how the flow is forwarded at every node it visits."""
         for index, tree in enumerate(self.routes.trees):
             self._follow(tree, self.routes.tree_of_class[self.classes] == index)
         visits = self.at_node.sum(axis=1)
@@ -233,7 +233,7 @@ class _Forwarding:
                 self.at_node[broker] += np.where(mine, arc.channel.reliability * sent, 0.0)
 
     def _joint(self, visits: Floats) -> Iterator[JointForwarding]:
-        """The sets of connections that events leave a node by, where there is more than one."""
+        """Yield the sets of connections that events leave a node by, if it has several."""
         leaving: dict[int, list[int]] = {}
         for arc in sorted(self.sent):
             leaving.setdefault(self.routes.arcs[arc].source, []).append(arc)
@@ -291,10 +291,10 @@ class _Centres:
         return tuple(positions)
 
     def _network(self, arc: int) -> int | None:
-        """The queue before an arc: its own wire, or a network it shares with others.
+        """Find the queue before an arc: its own wire, or a network shared with others.
 
-        A link's two directions do not disturb each other, nor do the two of a full-duplex network;
-        in a half-duplex one everything is sent one after the other.
+        None: there is none. A link's two directions do not disturb each other, nor do the two of a
+        full-duplex network; in a half-duplex one everything is sent one after the other.
         """
         channel, link = self._channels[arc], self.system.links[arc // 2]
         direction = "there" if arc % 2 == 0 else "back"
@@ -311,7 +311,10 @@ class _Centres:
         return self._networks[key]
 
     def services(self, event_type: str) -> tuple[tuple[tuple[int, Law], ...], list[Problem]]:
-        """The law of the service time of an event type at every centre of a broker."""
+        """Give the service-time distribution of an event type at every centre of a broker.
+
+        The second list has a problem for each centre without one.
+        """
         stored = self.system.stored_subscriptions
         laws: list[tuple[int, Law]] = []
         problems = []
@@ -324,14 +327,15 @@ class _Centres:
         return tuple(laws), problems
 
     def priorities(self, event_type: str) -> tuple[tuple[int, int], ...]:
-        """The priority of an event type at the centres of brokers where it has one."""
+        """Give the priority of an event type at the centres of brokers where it has one."""
         given = ((at, dict(each.priorities).get(event_type, 0)) for at, _, each in self._stations)
         return tuple((at, priority) for at, priority in given if priority)
 
     def transfers(self, flow: _Forwarded) -> tuple[tuple[int, Law], ...]:
-        """How long the wire is busy with a message of a flow, on each connection it uses.
+        """Make the distribution of a message's time on the wire, for each connection of a flow.
 
-        Messages of several sizes take several times: a law with an atom for each.
+        It is the time, in seconds, for which the wire is busy with the message. Messages of several
+        sizes take several times: a law with an atom for each.
         """
         laws: list[tuple[int, Law]] = []
         for arc, _ in flow.shares:
@@ -356,7 +360,9 @@ class _Centres:
 
 
 def transfer_law(sizes: Mapping[float, float], bytes_per_s: float) -> Law:
-    """How long a wire is busy with messages of some sizes in bytes, each with its share.
+    """Make the distribution of the time, in seconds, that a message keeps a wire busy.
+
+    ``sizes`` are in bytes, each with its share of the messages.
 
     >>> transfer_law({500.0: 1.0}, 1e6)
     Deterministic(value_s=0.0005)

@@ -64,12 +64,12 @@ class _Folder:
     files: dict[tuple[Key, ...], str]
 
     def put(self, path: tuple[Key, ...], file: Path, line: int) -> None:
-        """What is at a path of the document stands in this line of a file."""
+        """Record that what is at a path of the document stands in this line of a file."""
         self.files[path], self.lines[path] = file.name, line
 
 
 def read_folder(folder: Path, *, by_column: bool = True) -> Place:
-    """The document that a folder of tables stands for.
+    """Read the document that a folder of tables stands for.
 
     With ``by_column``, subscribers that are all in order come as columns, every distinct cell read
     once however many share it (``column_reading``). What is wrong is better told row by row.
@@ -116,7 +116,7 @@ def _files(folder: Path, section: str) -> list[Path]:
 
 
 def _check_only(section: str, files: list[Path], folder: _Folder) -> None:
-    """Each section stands in one place, so that nothing said is passed over."""
+    """Check that a section stands in one file only, so that nothing said is passed over."""
     places = [file.name for file in files] + [HEAD] * (section in folder.document)
     if len(places) > 1:
         saw, want = " beside ".join(places), "each section in one place only"
@@ -179,7 +179,7 @@ def _add_contents(file: Path, rows: list[_Row] | None, unread: Any, folder: _Fol
 def _owned(
     key: str, file: Path, rows: list[_Row], problems: list[Problem]
 ) -> Iterator[tuple[str, _Row]]:
-    """The rows with the name each of them begins with; without one it is a problem."""
+    """Yield the rows with the name each of them begins with; report a row without one."""
     for row in rows:
         name = row.cells.pop(key, None)
         if name is not None:
@@ -190,7 +190,7 @@ def _owned(
 
 
 def _rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
-    """The rows as documents: empty cells left out, JSON cells opened, numbers kept as numbers."""
+    """Yield rows as documents: empty cells left out, JSON cells opened, numbers kept as numbers."""
     rows = _parquet_rows(file) if file.suffix == ".parquet" else _csv_rows(file, problems)
     for row in rows:
         filled = {
@@ -246,7 +246,7 @@ def _plain_cell(column: str, value: Any) -> Any:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _parsed(text: str) -> Place:
-    """What a cell means; read as JSON where it is plain JSON, which is much faster than YAML."""
+    """Parse a cell as JSON where it is plain JSON, which is much faster, else as YAML."""
     try:
         return Place(json_text.parse(text, object_pairs_hook=_once, parse_constant=_refuse))
     except ValueError:
@@ -291,7 +291,10 @@ def write_folder(document: Mapping[str, Any], folder: Path) -> None:
 
 
 def _write(rows: list[dict[str, Any]], file: Path) -> None:
-    """One table; cells that hold more than a text or number become JSON, mixed columns text."""
+    """Write one table.
+
+    Cells that hold more than a text or number become JSON, columns of mixed kinds text.
+    """
     if not rows:
         return
     columns = list(dict.fromkeys(key for row in rows for key in row))

@@ -68,7 +68,7 @@ def find_text(tests: tuple[Constraint, ...], denied: Constraint | None = None) -
 def _stepped(
     machines: Sequence[_Machine], states: States, letter: str, passing: int
 ) -> States | None:
-    """Where a letter leads; None as soon as one of the tests that must pass has failed."""
+    """Compute the states after a letter; None as soon as a test that must pass has failed."""
     following = []
     for place, (machine, state) in enumerate(zip(machines, states, strict=True)):
         after = None if state is None else machine.step(state, letter)
@@ -79,7 +79,10 @@ def _stepped(
 
 
 def _letters(tests: Sequence[Constraint]) -> list[str]:
-    """Every letter that a test names or gives a meaning to, and one of each gap between them."""
+    """List every letter that a test names or gives a meaning to.
+
+    Of each gap between them there is one letter too.
+    """
     named = {ord(letter) for one in tests for value in one.values for letter in str(value)}
     for one in tests:
         if one.test in wildcards.GRAMMARS:
@@ -113,7 +116,7 @@ def _machine(constraint: Constraint) -> _Machine:
 
 
 def _found(piece: str, at: int, letter: str) -> int:
-    """How much of a piece the letters so far end with; once it was whole, all of it."""
+    """Count the letters of a piece that the text so far ends with; once whole, all of them."""
     if at == len(piece):
         return at
     seen = piece[:at] + letter
@@ -127,7 +130,7 @@ def _begun(start: str, at: int, letter: str) -> int | None:
 
 
 def _compared(text: str, at: int, letter: str) -> int:
-    """How many letters are the same so far, or on which side of a text it has come to lie."""
+    """Count the letters shared so far with a text, or tell on which side of it this one lies."""
     if at < 0:
         return at
     if at == len(text):

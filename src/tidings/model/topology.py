@@ -77,7 +77,7 @@ def _tree(
 
 
 def shortest_tree(names: Sequence[str], ends: Sequence[tuple[str, str]], root: str) -> list[int]:
-    """The links of the tree of fewest hops from ``root``; ties are broken by name.
+    """Find the links of the tree of fewest hops from ``root``; ties are broken by name.
 
     >>> shortest_tree(["a", "b", "c"], [("b", "c"), ("a", "c"), ("a", "b")], "a")
     [1, 2]
@@ -98,7 +98,7 @@ def shortest_tree(names: Sequence[str], ends: Sequence[tuple[str, str]], root: s
 
 
 def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[int, int]]:
-    """Every broker in order of its distance from ``root``, with the arc by which it is reached.
+    """Yield brokers in order of distance from ``root``, each with the arc by which it is reached.
 
     The root itself comes first, with arc −1.
     """
@@ -118,7 +118,7 @@ def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[in
 
 
 def preorder(tree: Tree, system_arcs: Sequence[Arc], count: int) -> list[int]:
-    """[broker]: its place in an order in which every broker follows one of its neighbours soon.
+    """Number the brokers, [broker], so that each follows one of its neighbours soon.
 
     What the tree does not reach comes last.
     """
@@ -134,7 +134,7 @@ def preorder(tree: Tree, system_arcs: Sequence[Arc], count: int) -> list[int]:
 
 
 def components(names: Iterable[str], ends: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The connected parts of the graph, largest first."""
+    """List the connected components of the graph, largest first."""
     neighbours: dict[str, list[str]] = {name: [] for name in names}
     for first, second in ends:
         neighbours[first].append(second)
@@ -155,7 +155,7 @@ def components(names: Iterable[str], ends: Iterable[tuple[str, str]]) -> list[li
 
 
 def find_cycle(ends: Iterable[tuple[str, str]]) -> list[str] | None:
-    """The brokers of one cycle, or None where the links make no cycle.
+    """Find the brokers of one cycle; give None where the links make no cycle.
 
     >>> find_cycle([("a", "b"), ("b", "c"), ("c", "a")])
     ['c', 'b', 'a']

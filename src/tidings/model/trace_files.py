@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    """The trace table of this name from its columns, each an array or a list."""
+    """Make the trace table of this name from its columns, each an array or a list."""
     fields = TRACE_TABLES[name].columns
     schema = pa.schema(
         [pa.field(each.name, _TYPES[each.type], nullable=each.nullable) for each in fields]
@@ -33,13 +33,13 @@ def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def filter_text(subscriber: Subscriber) -> str:
-    """What a subscriber wants, as canonical JSON."""
+    """Write what a subscriber wants as canonical JSON."""
     document = filter_document(subscriber.wants)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def subscription_table(subscribers: Iterable[Subscriber], at_ns: int) -> pa.Table:
-    """Everybody's subscription as it stands from a moment on."""
+    """Make the table of everybody's subscription as it stands from ``at_ns`` on, in ns."""
     everyone = list(subscribers)
     columns = {
         "subscription": [f"{each.name}/1" for each in everyone],

@@ -74,7 +74,7 @@ class Uncertain:
 
 
 def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
-    """The parameters with a standard error above 0, and the paths that are none of those above."""
+    """List the parameters with a standard error above 0, and paths that name no parameter."""
     uncertain, others = [], []
     owners = {section: _owners(system, section) for section in _FIELDS}
     for path, error in system.standard_errors:
@@ -95,7 +95,7 @@ def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
 
 
 def with_values(system: System, values: Mapping[Uncertain, float]) -> System:
-    """The system with other values of some of its parameters."""
+    """Make a copy of the system with other values of some of its parameters."""
     paths = {path for path, _ in system.standard_errors}
     sections: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for one, value in values.items():
@@ -197,7 +197,7 @@ def changed(owner: Any, field: str, value: float, *, both: bool = True) -> Any:
 
 
 def _failing(owner: Any, name: str, mean_s: float) -> Any:
-    """The component with another mean of its times up or down."""
+    """Make a copy of a component with another mean time up or down, in seconds."""
     if isinstance(owner, Link):
         is_alike = owner.back.failure == owner.there.failure
         there = _failing(owner.there, name, mean_s)

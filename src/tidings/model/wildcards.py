@@ -165,7 +165,9 @@ def stem(test: str, pattern: str) -> str:
 
 
 def pattern_covers(test: str, wide: str, narrow: str) -> bool:
-    """Whether every topic that ``narrow`` wants is wanted by ``wide``, level by level; exact.
+    """Test whether every topic that ``narrow`` wants is wanted by ``wide``; exact.
+
+    They are compared level by level.
 
     >>> pattern_covers("mqtt", "a/#", "a"), pattern_covers("nats", "a.>", "a")
     (True, False)
@@ -206,7 +208,7 @@ Progress = tuple[int, int]  # the level of the pattern, and how far a topic is i
 
 
 def begin() -> Progress:
-    """Where every topic begins."""
+    """Give the position where every topic begins."""
     return 0, 0
 
 
@@ -236,7 +238,7 @@ def advance(test: str, levels: tuple[str, ...], at: Progress, letter: str) -> Pr
 
 
 def ends(test: str, levels: tuple[str, ...], at: Progress) -> bool:
-    """Whether a topic that is so far may end here."""
+    """Test whether a topic that is at this position may end here."""
     number, done = at
     if at == (0, 0) or not _is_whole(test, levels[number], done):
         return False

@@ -102,16 +102,16 @@ class Workload:
             raise InvalidInputError("invalid workload:", problems)
 
     def rate_per_s(self, flow: Flow) -> float:
-        """Events of a flow published per second."""
+        """Compute the rate of a flow, in events published per second."""
         return flow.share / self.sources[flow.source].every.mean_s
 
     def name_of(self, flow: Flow) -> str:
-        """How a flow is called: its type, and who publishes it."""
+        """Name a flow by its type and who publishes it."""
         publisher = self.sources[flow.source].name
         return f"{flow.event_type} of {publisher}" if flow.event_type else publisher
 
     def connection_name(self, connection: int) -> str:
-        """How a connection is called: ``hub--east`` leads from hub to east."""
+        """Name a connection by its ends: ``hub--east`` leads from hub to east."""
         ends = self.connections[connection]
         return f"{self.nodes[ends.source].name}--{self.nodes[ends.target].name}"
 
@@ -134,7 +134,10 @@ def _structure_problems(workload: Workload) -> Iterator[Problem]:
 
 
 def _share_problems(workload: Workload) -> Iterator[Problem]:
-    """Flows of a publisher are parts of what it publishes; the rest belongs to none."""
+    """Yield problems of publishers whose flows sum to more than all that they publish.
+
+    Flows are parts of what a publisher publishes; the rest belongs to none.
+    """
     shares: dict[int, list[float]] = {}
     for flow in workload.flows:
         shares.setdefault(flow.source, []).append(flow.share)

@@ -59,7 +59,7 @@ def keep_below(folder: Path) -> None:
 
 @contextmanager
 def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
-    """An empty folder to fill, which becomes the folder at ``path`` when the block ends well.
+    """Make an empty folder to fill; it becomes the folder at ``path`` when the block ends well.
 
     When it does not, nothing appears. With ``replace`` an older folder is put back if the exchange
     fails, and removed after it.
@@ -137,7 +137,7 @@ def check_place(path: str | os.PathLike[str], *, suffixes: tuple[str, ...], what
 
 
 def _check_parent(target: Path) -> None:
-    """The nearest folder above that is there already must take new entries: one is tried."""
+    """Check that the nearest folder above that exists takes new entries: one is tried."""
     parents = target.absolute().parents
     nearest = next((each for each in parents if os.path.lexists(each)), target)
     if not nearest.is_dir():

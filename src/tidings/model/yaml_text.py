@@ -63,7 +63,7 @@ class _Converter:
         return self._mapping(node, path)
 
     def _strange(self, node: yaml.Node, path: Path) -> Unreadable:
-        """Stands for a value with a tag that we do not know or that does not fit it; noted."""
+        """Report a tag that we do not know or that does not fit; give what stands for the value."""
         place = Place(None, path, self.problems, self.lines)
         tag = node.tag.replace(_STANDARD, "!!", 1)
         place.report("a plain value, with no tag or one that fits it", saw=f"the tag {tag}")
@@ -91,7 +91,10 @@ class _Converter:
 
 
 def _scalar(node: yaml.ScalarNode) -> tuple[Any, bool]:
-    """The value of a node by the rules of YAML 1.2, and whether its tag fits; ``!!str`` decides."""
+    """Read the value of a node by the rules of YAML 1.2, and whether its tag fits.
+
+    The tag ``!!str`` decides.
+    """
     text, quoted = str(node.value), node.style in ("'", '"', "|", ">")
     value = text if quoted else _plain(text)
     tag = node.tag.removeprefix(_STANDARD)
@@ -106,7 +109,7 @@ def _scalar(node: yaml.ScalarNode) -> tuple[Any, bool]:
 
 
 def _plain(text: str) -> Any:
-    """The value of a text without quotes."""
+    """Read the value of a text without quotes."""
     if _NULL.fullmatch(text):
         return None
     if _BOOL.fullmatch(text):
@@ -135,7 +138,7 @@ def _check_depth(text: str) -> None:
 
 
 def parse(text: str) -> Place:
-    """The document of a text; what is wrong with the text itself is already among its problems."""
+    """Parse a text into a document; what is wrong with the text itself is among its problems."""
     converter = _Converter(len(text))
     value: Any = None
     try:
@@ -161,7 +164,7 @@ def parse(text: str) -> Place:
 
 
 def read(path: FilePath, *, follow: bool = True) -> Place:
-    """The document of a file; an unreadable file is a problem like any other."""
+    """Read the document of a file; an unreadable file is a problem like any other."""
     try:
         return parse(read_text(path, follow=follow))
     except (OSError, ValueError) as error:
@@ -170,7 +173,7 @@ def read(path: FilePath, *, follow: bool = True) -> Place:
 
 
 def refusal(error: Exception) -> str:
-    """Why a file could not be read, in one short line."""
+    """Say why a file could not be read, in one short line."""
     if isinstance(error, UnicodeDecodeError):
         return "bytes that are not UTF-8 text"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -208,7 +211,7 @@ _Dumper.add_multi_representer(str, _represent_str)
 
 
 def dump(document: Any) -> str:
-    """A plain value as YAML text, in the given order; one line for what is short."""
+    """Write a plain value as YAML text, in the given order; one line for what is short."""
     return yaml.dump(
         document,
         Dumper=_Dumper,

@@ -26,7 +26,9 @@ _MOST_STEPS = 2.0**1000  # of 1/rate, by when every chain has ended that floatin
 
 
 def ended_share(initial: Reals, generator: Reals, t_s: npt.ArrayLike) -> Reals:
-    r"""The share of chains that have left all phases by time t, what never began included.
+    r"""Compute the share of chains that have left all phases by time t, in seconds.
+
+    It includes chains that never began.
 
     .. math:: 1 - \alpha e^{T t} 1
 
@@ -88,7 +90,7 @@ def _take_whole(at: Reals, ended: Reals, rates: Reals, steps: Reals) -> None:
 
 @lru_cache(maxsize=128)
 def _doubled(key: bytes, digit: int) -> Reals:
-    """Where 2^digit steps lead from each phase, and in the last column the share that has ended.
+    """Find where 2^digit steps lead from each phase; the last column is the share that has ended.
 
     ``key`` are the rates. Kept, as whoever looks for a quantile asks for them again and again.
     """
@@ -109,7 +111,7 @@ def _doubled(key: bytes, digit: int) -> Reals:
 
 
 def _each(rows: Reals, matrix: Reals) -> Reals:
-    """The rows times the matrix, each the same to the last digit whatever rows are beside it.
+    """Multiply rows by a matrix, each the same to the last digit whatever rows are beside it.
 
     By plain sums, in one order on every machine: libraries round by the shape of what they are
     given.
@@ -121,7 +123,7 @@ def _each(rows: Reals, matrix: Reals) -> Reals:
 
 
 def time_to_end(generator: Reals, cost: Reals) -> Reals:
-    """What a chain costs on average until it ends, from each phase on, at ``cost`` a second there.
+    """Compute the mean cost of a chain until it ends, from each phase, at ``cost`` a second there.
 
     Of 1 in every phase this is the mean time in seconds; infinite where it overflows. Phases are
     taken out one by one without a subtraction (Grassmann, Taksar and Heyman), so that no digit is
@@ -149,6 +151,9 @@ def time_to_end(generator: Reals, cost: Reals) -> Reals:
 
 
 def leaving(rates: Reals) -> Reals:
-    """The rates at which phases end the whole; a rounding error in a row's sum is no rate."""
+    """Compute the rates, in 1/s, at which phases end the chain.
+
+    A rounding error in a row's sum is no rate.
+    """
     sums = np.array([-math.fsum(row) for row in rates])
     return np.where(sums > -1e-15 * np.diag(rates), np.maximum(sums, 0.0), 0.0)

@@ -82,7 +82,7 @@ class Empirical:
         return np.where(at < 0, 0.0, np.where(at >= len(shares), 1.0, share))
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least t with P[X ≤ t] ≥ u, in seconds."""
+        """Find the least t with P[X ≤ t] ≥ u, in seconds."""
         wanted = as_shares(u)
         edges_s, shares = _bins(self)
         filled = np.flatnonzero(shares)  # an empty bin holds no quantile
@@ -111,14 +111,14 @@ class Empirical:
         return self.quantile(rng.random(size))
 
     def scaled(self, factor: float) -> Empirical:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         edges_s = tuple(factor * edge_s for edge_s in self.edges_s)
         return Empirical(edges_s=edges_s, weights=self.weights)
 
 
 def from_quantiles(shares: Sequence[float], times_s: Sequence[float]) -> Empirical:
-    """The law whose CDF runs straight from quantile to quantile, from share 0 to share 1.
+    """Make the distribution whose CDF is straight between quantiles, from share 0 to share 1.
 
     >>> from_quantiles([0, 0.5, 1], [0.001, 0.004, 0.08])
     Empirical(edges_s=(0.001, 0.004, 0.08), weights=(0.5, 0.5))
@@ -144,7 +144,7 @@ def from_values(weights: Mapping[float, float]) -> Empirical:
 
 
 def edge_problems(edges_s: Sequence[float]) -> Iterator[Problem]:
-    """Objections to edges that are less than the ones before them; equal ones hold an atom."""
+    """Yield problems of edges that are less than the ones before them; equal ones hold an atom."""
     for before_s, after_s in pairwise(edges_s):
         if after_s < before_s:
             saw = f"{before_s:g}, then {after_s:g}"
@@ -152,14 +152,14 @@ def edge_problems(edges_s: Sequence[float]) -> Iterator[Problem]:
 
 
 def bin_problems(edges: int, weights: int) -> Iterator[Problem]:
-    """An objection to another number of edges than the bins have."""
+    """Yield a problem unless there is one edge more than there are bins."""
     if edges != weights + 1:
         saw = f"{edges} edges and {weights} weights"
         yield Problem(at="Empirical", saw=saw, want="one edge more than weights")
 
 
 def share_problems(shares: Sequence[float]) -> Iterator[Problem]:
-    """Objections to shares that do not rise from 0 to 1."""
+    """Yield problems of shares that do not rise from 0 to 1."""
     if len(shares) < 2 or shares[0] != 0.0 or shares[-1] != 1.0:
         want = "shares that begin with 0 and end with 1"
         yield Problem(at="shares", saw=str(list(shares)), want=want)
@@ -168,13 +168,13 @@ def share_problems(shares: Sequence[float]) -> Iterator[Problem]:
 
 
 def cumulative(shares: Reals) -> Reals:
-    """The CDF at the edges of bins: from exactly 0 to exactly 1."""
+    """Compute the CDF at the edges of bins: from exactly 0 to exactly 1."""
     below = np.concatenate([[0.0], np.cumsum(shares)])
     below /= below[-1]
     return below
 
 
 def _bins(law: Empirical) -> tuple[Reals, Reals]:
-    """Edges in seconds and shares that sum to 1."""
+    """Give the edges, in seconds, and the shares, which sum to 1."""
     shares = np.array(law.weights)
     return np.array(law.edges_s), shares / shares.sum()

@@ -67,7 +67,7 @@ class LogNormal:
         return np.where(times > 0, share, 0.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """exp(μ + σ Φ⁻¹(u)), in seconds; infinite at u = 1."""
+        """Compute the quantile exp(μ + σ Φ⁻¹(u)), in seconds; infinite at u = 1."""
         time: Reals = np.exp(self.mu + self.sigma * scipy.special.ndtri(as_shares(u)))
         return time
 
@@ -76,7 +76,7 @@ class LogNormal:
         return _transform(self, as_nodes(z))
 
     def integrate(self, z: Complexes) -> Complexes:
-        """The quadrature that suits the law."""
+        """Integrate the transform by the quadrature that suits the distribution."""
         return self._through_saddle(z) if self.sigma < 0.7 else self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
@@ -84,7 +84,7 @@ class LogNormal:
         return rng.lognormal(self.mu, self.sigma, size)
 
     def scaled(self, factor: float) -> LogNormal:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return LogNormal(mean_s=factor * self.mean_s, scv=self.scv)
 
@@ -146,7 +146,7 @@ class Weibull:
         return share
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The scale times (−ln(1 − u))^(1/shape), in seconds; infinite at u = 1."""
+        """Compute the quantile scale · (−ln(1 − u))^(1/shape), in seconds; infinite at u = 1."""
         with np.errstate(divide="ignore"):
             time: Reals = self.scale_s * (-np.log1p(-as_shares(u))) ** (1.0 / self.shape)
         return time
@@ -156,7 +156,7 @@ class Weibull:
         return _transform(self, as_nodes(z))
 
     def integrate(self, z: Complexes) -> Complexes:
-        """The quadrature."""
+        """Integrate the transform by quadrature."""
         return self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
@@ -164,12 +164,12 @@ class Weibull:
         return self.scale_s * rng.weibull(self.shape, size)
 
     def scaled(self, factor: float) -> Weibull:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Weibull(scale_s=factor * self.scale_s, shape=self.shape)
 
     def _turned(self, z: Complexes) -> Complexes:
-        """∫ exp(−z·scale·e^(y/k) − e^y + y) dy along a line on which both terms decay.
+        """Integrate exp(−z·scale·e^(y/k) − e^y + y) dy along a line on which both terms decay.
 
         Moving y by −iδ turns the two exponentials by δ/k and δ in opposite directions; half of the
         phase of z each is best for k = 1, and for large k no more than an eighth of a circle.
@@ -185,8 +185,10 @@ class Weibull:
 
 
 def _transform(law: LogNormal | Weibull, z: Complexes) -> Complexes:
-    """The integral at every z. Few nodes are remembered: predictions with one number changed ask
-    for the transforms of all other laws again.
+    """Compute the integral at every z.
+
+    Few nodes are remembered: predictions with one number changed ask for the transforms of all
+    other laws again.
     """
     if z.size <= _BLOCK:
         return _remembered(law, z.tobytes()).reshape(z.shape).copy()

@@ -43,7 +43,10 @@ class Law(Protocol):
         ...
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least t with P[X ≤ t] ≥ u, in seconds; for u = 0 the lower end of the support."""
+        """Find the least t with P[X ≤ t] ≥ u, in seconds.
+
+        For u = 0 it is the lower end of the support.
+        """
         ...
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
@@ -55,7 +58,7 @@ class Law(Protocol):
         ...
 
     def scaled(self, factor: float) -> Self:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         ...
 
 
@@ -67,7 +70,7 @@ def check(*objections: Iterable[Problem]) -> None:
 
 
 def number_problems(at: str, value: float, *, positive: bool = True) -> Iterator[Problem]:
-    """An objection to anything but a finite number above 0 (if not ``positive``, at least 0)."""
+    """Yield a problem unless a number is finite and above 0 (if not ``positive``, at least 0)."""
     good = math.isfinite(value) and (value > 0 if positive else value >= 0)
     if not good:
         want = "a finite number above 0" if positive else "a finite number, 0 or more"
@@ -75,14 +78,14 @@ def number_problems(at: str, value: float, *, positive: bool = True) -> Iterator
 
 
 def limit_problems(at: str, value: float, *, least: float = 0.0, most: float) -> Iterator[Problem]:
-    """An objection to a number below ``least`` or above ``most``."""
+    """Yield a problem if a number is below ``least`` or above ``most``."""
     if value < least or value > most:
         want = f"at least {least:g}" if value < least else f"at most {most:.1g}"
         yield Problem(at=at, saw=str(value), want=want)
 
 
 def weight_problems(at: str, weights: Sequence[float]) -> Iterator[Problem]:
-    """Objections to anything but probabilities that sum to 1."""
+    """Yield problems of anything but probabilities that sum to 1."""
     bad = [each for weight in weights for each in number_problems(at, weight, positive=False)]
     yield from bad
     total = math.fsum(weights) if not bad else 1.0
@@ -97,17 +100,17 @@ def check_number(at: str, value: float, *, positive: bool = True) -> None:
 
 
 def as_floats(values: Iterable[float]) -> tuple[float, ...]:
-    """The values as plain floats, so that laws compare, hash and are written the same."""
+    """Convert values to plain floats, so that laws compare, hash and are written the same."""
     return tuple(float(value) for value in values)
 
 
 def as_times(t_s: npt.ArrayLike) -> Reals:
-    """Times as an array of float64."""
+    """Convert times, in seconds, to an array of float64."""
     return np.asarray(t_s, dtype=np.float64)
 
 
 def as_shares(u: npt.ArrayLike) -> Reals:
-    """Probabilities as an array; anything outside [0, 1] is refused."""
+    """Convert probabilities to an array; refuse anything outside [0, 1]."""
     shares = np.asarray(u, dtype=np.float64)
     if not bool(np.all((shares >= 0.0) & (shares <= 1.0))):
         check([Problem(at="u", saw=str(u), want="probabilities from 0 to 1")])
@@ -115,31 +118,34 @@ def as_shares(u: npt.ArrayLike) -> Reals:
 
 
 def as_nodes(z: npt.ArrayLike) -> Complexes:
-    """Arguments of a transform as an array of complex128."""
+    """Convert the arguments of a transform to an array of complex128."""
     return np.asarray(z, dtype=np.complex128)
 
 
 def mean_exponential(x: Complexes) -> Complexes:
-    """(1 − e^{−x})/x, the transform of the unit uniform law; exact to rounding near 0 too."""
+    """Compute (1 − e^{−x})/x, the transform of the uniform distribution on [0, 1].
+
+    It is exact to rounding near 0 too.
+    """
     safe = np.where(x == 0, 1.0, x)
     ratio: Complexes = np.where(x == 0, 1.0, -np.expm1(-safe) / safe)
     return ratio
 
 
 def log1p(x: Complexes) -> Complexes:
-    """ln(1 + x), exact to rounding near 0 too (NumPy's own is not, for complex x)."""
+    """Compute ln(1 + x), exact to rounding near 0 too (NumPy's own is not, for complex x)."""
     size = np.log1p(x.real * (2.0 + x.real) + x.imag**2) / 2.0
     value: Complexes = size + 1j * np.arctan2(x.imag, 1.0 + x.real)
     return value
 
 
 def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) -> Reals:
-    """The t > 0 at which a continuous increasing ``cdf`` reaches each u of (cdf(0), 1), in seconds.
+    """Find the t > 0, in seconds, at which an increasing ``cdf`` reaches each u of (cdf(0), 1).
 
-    ``cdf``, as computed, is at least u at t and below u at each of the ``LOOK_BACK`` floating-point
-    numbers before it, if it gives a time the same share in any array and wavers no further than
-    ``MOST_LOOKS`` times as many. ``typical_s`` (a mean, say)
-    is where the search for a bracket begins.
+    ``cdf`` is continuous. ``cdf``, as computed, is at least u at t and below u at each of the
+    ``LOOK_BACK`` floating-point numbers before it, if it gives a time the same share in any array
+    and wavers no further than ``MOST_LOOKS`` times as many. ``typical_s`` (a mean, say) is where
+    the search for a bracket begins.
     """
     low = np.full(u.shape, typical_s)
     while np.any(above := (cdf(low) >= u) & (low > 0.0)):

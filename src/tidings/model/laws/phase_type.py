@@ -75,7 +75,7 @@ class HyperExponential:
         return np.minimum(share, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
+        """Find the least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
 
         Rounding makes the CDF waver by 1e-16: none of ``LOOK_BACK`` numbers before reaches u.
         """
@@ -93,7 +93,7 @@ class HyperExponential:
         return np.array(self.means_s)[branch] * rng.exponential(1.0, size)
 
     def scaled(self, factor: float) -> HyperExponential:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return HyperExponential(
             weights=self.weights, means_s=tuple(factor * mean_s for mean_s in self.means_s)
@@ -136,7 +136,7 @@ class PhaseType:
         return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
+        """Find the least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
 
         Rounding makes the CDF waver by 1e-16: none of ``LOOK_BACK`` numbers before reaches u.
         """
@@ -172,7 +172,7 @@ class PhaseType:
         return total_s
 
     def scaled(self, factor: float) -> PhaseType:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         generator = tuple(tuple(rate / factor for rate in row) for row in self.generator)
         return PhaseType(initial=self.initial, generator=generator)
@@ -205,7 +205,7 @@ class Walk(NamedTuple):
 
 
 def walk(law: PhaseType) -> Walk:
-    """The chain of a phase-type law in the form in which it is sampled."""
+    """Make the chain of a phase-type distribution in the form in which it is sampled."""
     rates = np.array(law.generator)
     stay_s = -1.0 / np.diag(rates)
     to = rates * stay_s[:, None]
@@ -214,7 +214,7 @@ def walk(law: PhaseType) -> Walk:
 
 
 def phases(law: Law) -> Phases | None:
-    """The law as phases plus a shift, exactly, or None where it is of no such family.
+    """Write a distribution as phases plus a shift, exactly; None if it is of no such family.
 
     A constant has no phases and only a shift. An Erlang law of shape above ``MOST_PHASES`` gives
     None: its matrix would cost more than it helps.
@@ -242,14 +242,14 @@ def phases(law: Law) -> Phases | None:
 
 
 def _shares(weights: Sequence[float]) -> Reals:
-    """Weights that sum to 1 but for rounding, made to do so."""
+    """Normalise weights that sum to 1 but for rounding."""
     values = np.array(weights, dtype=np.float64)
     values /= values.sum()
     return values
 
 
 def _initial(law: PhaseType) -> Reals:
-    """The initial shares; a sum within rounding of 1 is meant to be 1, not an atom."""
+    """Give the initial shares; a sum within rounding of 1 is meant to be 1, not an atom."""
     values = np.array(law.initial)
     return values / values.sum() if abs(values.sum() - 1.0) <= WEIGHT_SLACK else values
 
@@ -264,7 +264,7 @@ def _quantile(law: HyperExponential | PhaseType, u: Reals) -> Reals:
 
 
 def initial_problems(initial: Sequence[float]) -> Iterator[Problem]:
-    """Objections to shares of the phases that begin."""
+    """Yield problems of the shares of chains that begin in each phase."""
     at = "PhaseType.initial"
     for share in initial:
         yield from number_problems(at, share, positive=False)
@@ -274,7 +274,7 @@ def initial_problems(initial: Sequence[float]) -> Iterator[Problem]:
 
 
 def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iterator[Problem]:
-    """Objections to what is not the generator of a chain of ``count`` phases that ends for sure."""
+    """Yield problems of a generator that is not one of ``count`` phases that ends for sure."""
     at = "PhaseType.generator"
     problems = [each for row, _ in enumerate(generator) for each in row_problems(generator, row)]
     problems += size_problems(len(generator), count)
@@ -298,14 +298,14 @@ def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iter
 
 
 def size_problems(rows: int, phases: int) -> Iterator[Problem]:
-    """An objection to another number of rows than there are phases."""
+    """Yield a problem if there are not as many rows as phases."""
     if rows != phases:
         want = f"{phases} rows of {phases} rates, as many as initial shares"
         yield Problem(at="PhaseType.generator", saw=f"{rows} rows", want=want)
 
 
 def row_problems(generator: Sequence[Sequence[float]], row: int) -> Iterator[Problem]:
-    """Objections to one row: its length, its diagonal, the rates beside it, its sum."""
+    """Yield problems of one row: its length, its diagonal, the rates beside it, its sum."""
     at, rates, count = f"PhaseType.generator[{row + 1}]", generator[row], len(generator)
     if len(rates) != count:
         yield Problem(at=at, saw=f"{len(rates)} rates", want=f"{count} rates, as there are rows")
@@ -322,7 +322,10 @@ def row_problems(generator: Sequence[Sequence[float]], row: int) -> Iterator[Pro
 
 
 def equilibrium(law: PhaseType) -> Reals:
-    """The phase in which a random moment finds the chain: the time spent in each, as shares."""
+    """Compute the shares of time spent in each phase.
+
+    They are the probabilities that a random moment finds the chain there.
+    """
     spent_s = np.linalg.solve(-np.array(law.generator).T, _initial(law))
     shares: Reals = np.maximum(spent_s, 0.0) / np.maximum(spent_s, 0.0).sum()
     return shares

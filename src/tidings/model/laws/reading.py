@@ -37,7 +37,7 @@ WANTED = "a time such as 250ms, or a distribution such as {exponential: 250ms}"
 
 
 def read_law(place: Place) -> Law | None:
-    """The law written at a place, or None with the problems noted there.
+    """Read the distribution written at a location; give None after reporting its problems there.
 
     >>> read_law(Place("250ms")), read_law(Place({"erlang": {"mean": "6ms", "shape": 3}}))
     (Deterministic(value_s=0.25), Gamma(mean_s=0.006, shape=3))
@@ -63,7 +63,7 @@ def read_law(place: Place) -> Law | None:
 
 
 def _made(place: Place, make: Callable[[], Law]) -> Law | None:
-    """The law, or None with the family's own objections noted at the place."""
+    """Make a distribution; give None after reporting its family's own problems at the location."""
     try:
         return make()
     except InvalidInputError as error:
@@ -78,7 +78,7 @@ def _note(place: Place, objections: Iterable[Problem]) -> None:
 
 
 def _fields(place: Place, *choices: Sequence[str]) -> dict[str, Place]:
-    """The known fields of a family; notes it unless there is exactly one out of each choice."""
+    """Read the known fields of a family; report any choice of which not exactly one is given."""
     known = [name for choice in choices for name in choice]
     example = ", ".join(f"{choice[0]}: ..." for choice in choices)
     before = len(place.problems)
@@ -95,13 +95,13 @@ def _fields(place: Place, *choices: Sequence[str]) -> dict[str, Place]:
 def _read(
     parts: Mapping[str, Place], read: Callable[[Place], Value | None], *names: str
 ) -> Value | None:
-    """The value of the field that has one of these names; None where it is missing or wrong."""
+    """Read the value of the field that has one of these names; None if it is missing or wrong."""
     values = [read(parts[name]) for name in names if name in parts]
     return values[0] if len(values) == 1 else None
 
 
 def _numbers(place: Place, read: Callable[[Place], float | None]) -> list[float | None]:
-    """A list of numbers, None for each of them that is wrong."""
+    """Read a list of numbers, None for each of them that is wrong."""
     return [read(item) for item in place.items("a list of numbers")]
 
 
@@ -230,7 +230,7 @@ def _phase_type(place: Place) -> Law | None:
 
 
 def _generator(place: Place) -> tuple[tuple[float, ...], ...]:
-    """The rows of a generator; notes what is wrong with each of them."""
+    """Read the rows of a generator; report what is wrong with each of them."""
     want = "a list of rows of rates"
     if isinstance(place.value, list | tuple) and not place.value:
         place.report(want)

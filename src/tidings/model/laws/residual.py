@@ -21,7 +21,7 @@ from tidings.model.laws.simple import Deterministic, Exponential, Gamma, Uniform
 
 
 def residual(law: Law) -> Law:
-    r"""The law of what is left of a time met at a random moment, in seconds.
+    r"""Make the distribution of what is left of a time met at a random moment, in seconds.
 
     .. math:: P[X_e \le t] = \frac{1}{E[X]} \int_0^t P[X > s] \, ds, \quad
        E[X_e] = \frac{E[X]\,(1 + c^2)}{2}
@@ -60,7 +60,7 @@ def left_share(law: Law, t_s: Reals) -> Reals:
 
 
 def _exact(law: Law) -> Law | None:
-    """The residual law in closed form, or None."""
+    """Give the residual distribution in closed form, or None."""
     match law:
         case Exponential():
             return law
@@ -78,7 +78,7 @@ def _exact(law: Law) -> Law | None:
 
 
 def _table(law: Law, shift_s: float) -> Empirical:
-    """The residual law of ``law`` + ``shift_s`` as a histogram.
+    """Make the residual distribution of ``law`` + ``shift_s`` as a histogram.
 
     While the shift runs, what is left is uniform; after it, it is the residual of the law itself.
     """
@@ -99,7 +99,10 @@ def _table(law: Law, shift_s: float) -> Empirical:
 
 
 def _edges_s(law: Law) -> Reals:
-    """Edges fine where the law's mass is and, in ratio, from far below to far above its mean."""
+    """Choose edges, in seconds, that are fine where the distribution's mass is.
+
+    Others are spaced by ratio, from far below to far above its mean.
+    """
     end_s = law.mean_s
     aim = 1e-10 * law.mean_s * (1.0 + law.scv) / 2.0
     while float(_beyond(law, np.array([end_s]))[0]) * end_s > aim:
@@ -150,7 +153,7 @@ def _beyond(law: Law, t_s: Reals) -> Reals:
 
 
 def _empirical_beyond(law: Empirical, t_s: Reals) -> Reals:
-    """∫ₜ P[X > s] ds over the mean: trapezia, since P[X > s] is linear within a bin."""
+    """Compute ∫ₜ P[X > s] ds over the mean: trapezia, since P[X > s] is linear within a bin."""
     edges_s, shares = np.array(law.edges_s), np.array(law.weights)
     above = 1.0 - cumulative(shares)
     pieces = np.diff(edges_s) * (above[1:] + above[:-1]) / 2.0

@@ -14,7 +14,7 @@ _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def law_schema() -> dict[str, Any]:
-    """The JSON Schema of everything :func:`read_law` accepts (sums and orders it cannot say).
+    """Make the JSON Schema of all that :func:`read_law` accepts (sums and orders it cannot say).
 
     >>> sorted(law_schema())
     ['anyOf', 'description']
@@ -37,7 +37,7 @@ def law_schema() -> dict[str, Any]:
 
 
 def _families(time: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What follows the name of each family."""
+    """Make the schema of what follows the name of each family."""
     shape = {"type": "number", "minimum": LEAST_WEIBULL_SHAPE}
     sigma = {**_POSITIVE, "maximum": MOST_SIGMA}
     times = {"type": "array", "items": time}
@@ -74,7 +74,7 @@ def _families(time: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _fields(forms: dict[str, Any], sets: Iterable[list[str]]) -> dict[str, Any]:
-    """A mapping that has exactly one of the given sets of fields."""
+    """Make the schema of a mapping that has exactly one of the given sets of fields."""
     options = [
         {
             "type": "object",
@@ -88,7 +88,7 @@ def _fields(forms: dict[str, Any], sets: Iterable[list[str]]) -> dict[str, Any]:
 
 
 def _quantity(of: dict[str, float], minimum: float | None = None) -> dict[str, Any]:
-    """A number in the base unit, or a text with one of the units."""
+    """Make the schema of a number in the base unit, or a text with one of the units."""
     sign = "[-+]?" if minimum is None else r"\+?"
     unit = "|".join(of)
     number = {"type": "number"} if minimum is None else {"type": "number", "minimum": minimum}

@@ -54,7 +54,7 @@ class Deterministic:
         return (as_times(t_s) >= self.value_s).astype(np.float64)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The value, for every u."""
+        """Give the value, in seconds, for every u."""
         return np.full(as_shares(u).shape, float(self.value_s))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
@@ -63,11 +63,11 @@ class Deterministic:
         return value
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """The value, repeated; no random number is used."""
+        """Repeat the value, in seconds; no random number is used."""
         return np.full(size, float(self.value_s))
 
     def scaled(self, factor: float) -> Deterministic:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Deterministic(value_s=factor * self.value_s)
 
@@ -92,7 +92,7 @@ class Exponential:
         return share
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """−mean · ln(1 − u), in seconds; infinite at u = 1."""
+        """Compute the quantile −mean · ln(1 − u), in seconds; infinite at u = 1."""
         with np.errstate(divide="ignore"):
             time: Reals = -self.mean_s * np.log1p(-as_shares(u))
         return time
@@ -107,7 +107,7 @@ class Exponential:
         return rng.exponential(self.mean_s, size)
 
     def scaled(self, factor: float) -> Exponential:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Exponential(mean_s=factor * self.mean_s)
 
@@ -159,7 +159,7 @@ class Uniform:
         return rng.uniform(self.low_s, self.high_s, size)
 
     def scaled(self, factor: float) -> Uniform:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Uniform(low_s=factor * self.low_s, high_s=factor * self.high_s)
 
@@ -189,7 +189,7 @@ class Gamma:
         return share
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The inverse of the CDF, in seconds; infinite at u = 1."""
+        """Compute the inverse of the CDF, in seconds; infinite at u = 1."""
         time: Reals = scipy.special.gammaincinv(self.shape, as_shares(u)) * (
             self.mean_s / self.shape
         )
@@ -205,7 +205,7 @@ class Gamma:
         return rng.gamma(self.shape, self.mean_s / self.shape, size)
 
     def scaled(self, factor: float) -> Gamma:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Gamma(mean_s=factor * self.mean_s, shape=self.shape)
 
@@ -244,7 +244,7 @@ class Shifted:
         return self.law.cdf(as_times(t_s) - self.by_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The law's own quantile plus the shift, in seconds."""
+        """Add the shift to the quantile of the unshifted distribution, in seconds."""
         return self.law.quantile(u) + self.by_s
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
@@ -258,13 +258,15 @@ class Shifted:
         return self.law.sample(rng, size) + self.by_s
 
     def scaled(self, factor: float) -> Shifted:
-        """The law of factor · X."""
+        """Give the distribution of factor · X."""
         check_number("factor", factor)
         return Shifted(law=self.law.scaled(factor), by_s=factor * self.by_s)
 
 
 def shifted(law: Law, by_s: float) -> Law:
-    """The law of X + by_s in its plainest form: no shift by 0, and a constant stays a constant.
+    """Make the distribution of X + by_s in its plainest form.
+
+    There is no shift by 0, and a constant stays a constant.
 
     >>> shifted(Deterministic(value_s=1.0), 2.0)
     Deterministic(value_s=3.0)
@@ -277,5 +279,5 @@ def shifted(law: Law, by_s: float) -> Law:
 
 
 def unshifted(law: Law) -> tuple[Law, float]:
-    """The law without its shift, and the shift in seconds (0 if it has none)."""
+    """Split a distribution from its shift, in seconds (0 if it has none)."""
     return (law.law, law.by_s) if isinstance(law, Shifted) else (law, 0.0)

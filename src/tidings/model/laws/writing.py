@@ -11,7 +11,7 @@ from tidings.model.laws.simple import Deterministic, Exponential, Gamma, Shifted
 
 
 def law_document(law: Law) -> object:
-    """The law as plain numbers, lists and mappings; reading it gives the same law to the last bit.
+    """Write a distribution as plain numbers, lists and mappings; it reads back to the last bit.
 
     >>> law_document(Shifted(law=Exponential(mean_s=0.003), by_s=0.5))
     {'exponential': 0.003, 'shift': 0.5}
@@ -29,7 +29,7 @@ def law_document(law: Law) -> object:
 
 
 def _family(law: Law) -> dict[str, object]:
-    """A law that is neither constant nor shifted, under the name of its family."""
+    """Write a distribution, neither constant nor shifted, under the name of its family."""
     match law:
         case Exponential():
             return {"exponential": float(law.mean_s)}
