@@ -258,7 +258,7 @@ def _read_row(place: Place, *, only: bool) -> tuple[float | None, ContentRow | N
 
 
 def _read_extras(parts: Mapping[str, Place]) -> tuple[Law | None, float | None]:
-    """Lifetime and size, where they are given and not null."""
+    """Read lifetime (distribution, in seconds) and size (in bytes), if given and not null."""
     given = {name: part for name, part in parts.items() if part.value is not None}
     lifetime = read_law(given["lifetime"]) if "lifetime" in given else None
     size_bytes = records.SIZE.read(given["size"]) if "size" in given else None

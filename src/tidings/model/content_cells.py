@@ -100,7 +100,7 @@ class Cells:
         return list(states.values())
 
     def _drawn(self, content: IndependentContent, name: str) -> list[tuple[list[int], float]]:
-        """Independent draws of the values that matter, equal ones together."""
+        """Sample the values that matter by independent draws; count equal draws together."""
         random = np.random.default_rng([self.sampling.seed, zlib.crc32(name.encode())])
         columns = []
         for law in content.attributes:

@@ -167,7 +167,7 @@ class Place:
         return None
 
     def flag(self) -> bool | None:
-        """True or false."""
+        """Read true or false."""
         if isinstance(self.value, bool):
             return self.value
         self.report("true or false")

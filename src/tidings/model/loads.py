@@ -20,7 +20,9 @@ def overload(name: str, load: float, arrivals_per_s: float, *, what: str = "brok
 
 
 def waiting_probability(servers: int, offered: float) -> float:
-    """Probability that an arrival must wait in M/M/m (Erlang's C), for an offered load below m.
+    """Compute the probability that an arrival must wait in M/M/m (Erlang's C).
+
+    The offered load must be below m.
 
     >>> waiting_probability(1, 0.25), round(waiting_probability(2, 1.0), 12)
     (0.25, 0.333333333333)

@@ -26,7 +26,7 @@ _ENDLESS = ("inf", "-inf")  # as JSON files have them
 
 
 def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
-    """Everything that is wrong with one table as it was read; the cells may be of any kind."""
+    """Yield everything that is wrong with a table as it was read; cells may be of any kind."""
     columns = [each for each in TABLES[name] if each in frame.columns or each not in _LATER]
     missing = [each for each in columns if each not in frame.columns] if len(frame) else []
     unknown = [str(each) for each in frame.columns if each not in columns]

@@ -25,7 +25,7 @@ def cache_folder(kind: str, name: str) -> Path:
 def is_own(folder: Path) -> bool:
     """Test whether a folder can be made and takes a file, and only we write to it.
 
-    The same must hold of the two folders above it. Others' code must not be run.
+    Nor may others write to the two folders above it. Others' code must not be run.
     """
     try:
         folder.parents[2].mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def read_fields(record: type, place: Place) -> dict[str, Any]:
-    """Read what a mapping gives for the fields of a record; None, and a report, if it is wrong."""
+    """Read what a mapping gives for a record's fields; None for one that is wrong (reported)."""
     fields = document_fields(record)
     parts = place.mapping(list(fields))
     values: dict[str, Any] = {}
@@ -162,7 +162,7 @@ def choice(*options: str) -> Kind:
 
 
 def part(record: type) -> Kind:
-    """Another record."""
+    """Make the kind of values that are another record."""
     return Kind(
         label=record.__name__,
         read=lambda place: read_record(record, place),

@@ -126,7 +126,10 @@ def _owners(system: System, section: str) -> dict[str, Any]:
 
 
 def _split(rest: str, fields: tuple[str, ...]) -> tuple[str, str] | None:
-    """Owner and field; names may have dots in them, so the longest field that fits is it."""
+    """Split a path into owner and field.
+
+    Names may have dots in them, so the longest field that fits is it.
+    """
     for field in fields:
         if rest.endswith(f".{field}"):
             return rest.removesuffix(f".{field}"), field

@@ -60,9 +60,7 @@ def parse(text: str, units: dict[str, float]) -> float | None:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time, given in seconds, with three digits in the unit a person would pick.
-
-    The digits are significant ones.
+    """Write a time, in seconds, with three significant digits in the unit a person would pick.
 
     >>> format_seconds(0.25), format_seconds(0.0000125), format_seconds(5400.0), format_seconds(0)
     ('250 ms', '12.5 µs', '1.5 h', '0 s')

@@ -69,7 +69,7 @@ class Empirical:
         return variance_s2 / mean_s**2 if mean_s > 0 else 0.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t]: linear within a bin, a step at an atom."""
+        """Compute P[X ≤ t]: linear within a bin, a step at an atom."""
         times = as_times(t_s)
         edges_s, shares = _bins(self)
         below = cumulative(shares)
@@ -93,7 +93,7 @@ class Empirical:
         return np.where(part == 1.0, high_s, low_s + part * (high_s - low_s))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)]: the bins' uniform transforms, weighted; for every z."""
+        """Compute E[exp(−zX)]: the bins' uniform transforms, weighted; for every z."""
         nodes = as_nodes(z)
         flat = nodes.ravel()
         edges_s, shares = _bins(self)
@@ -107,7 +107,7 @@ class Empirical:
         return value.reshape(nodes.shape)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return self.quantile(rng.random(size))
 
     def scaled(self, factor: float) -> Empirical:

@@ -60,7 +60,7 @@ class LogNormal:
         return math.log(self.mean_s) - 0.5 * math.log1p(self.scv)
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = Φ((ln t − μ)/σ)."""
+        """Compute P[X ≤ t] = Φ((ln t − μ)/σ)."""
         times = as_times(t_s)
         logs = np.log(np.where(times > 0, times, 1.0))
         share: Reals = scipy.special.ndtr((logs - self.mu) / self.sigma)
@@ -72,7 +72,7 @@ class LogNormal:
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
+        """Compute E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
         return _transform(self, as_nodes(z))
 
     def integrate(self, z: Complexes) -> Complexes:
@@ -80,7 +80,7 @@ class LogNormal:
         return self._through_saddle(z) if self.sigma < 0.7 else self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return rng.lognormal(self.mu, self.sigma, size)
 
     def scaled(self, factor: float) -> LogNormal:
@@ -89,10 +89,11 @@ class LogNormal:
         return LogNormal(mean_s=factor * self.mean_s, scv=self.scv)
 
     def _through_saddle(self, z: Complexes) -> Complexes:
-        """Along the horizontal line through the saddle point of exp(−z e^(μ+σy) − y²/2).
+        """Integrate along the horizontal line through the saddle point.
 
-        With w = W(z σ² e^μ), Lambert's function, the saddle is y = −w/σ and what remains is
-        exp(−(w² + 2w)/2σ²) · E[exp(−(w/σ²)(e^(σY) − 1 − σY))], Y standard normal.
+        It is that of exp(−z e^(μ+σy) − y²/2). With w = W(z σ² e^μ), Lambert's function, the saddle
+        is y = −w/σ and what remains is exp(−(w² + 2w)/2σ²) · E[exp(−(w/σ²)(e^(σY) − 1 − σY))], Y
+        standard normal.
         """
         variance = self.sigma**2
         w = scipy.special.lambertw(z * (variance * math.exp(self.mu)))
@@ -104,7 +105,10 @@ class LogNormal:
         return rest * height
 
     def _turned(self, z: Complexes) -> Complexes:
-        """Along the line on which z · x is real: the phase of z goes into the normal density."""
+        """Integrate along the line on which z · x is real.
+
+        The phase of z goes into the normal density.
+        """
         y, step = np.linspace(-10.0, 10.0, 421, retstep=True)
         turn = np.angle(z)[:, None] / self.sigma
         decay = np.exp(self.mu + self.sigma * y) * np.abs(z)[:, None]
@@ -139,7 +143,7 @@ class Weibull:
         return math.expm1(math.lgamma(1.0 + 2.0 / k) - 2.0 * math.lgamma(1.0 + 1.0 / k))
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = 1 − exp(−(t/scale)^shape)."""
+        """Compute P[X ≤ t] = 1 − exp(−(t/scale)^shape)."""
         with np.errstate(over="ignore"):
             power = (np.maximum(as_times(t_s), 0.0) / self.scale_s) ** self.shape
         share: Reals = -np.expm1(-power)
@@ -152,7 +156,7 @@ class Weibull:
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
+        """Compute E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
         return _transform(self, as_nodes(z))
 
     def integrate(self, z: Complexes) -> Complexes:
@@ -160,7 +164,7 @@ class Weibull:
         return self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return self.scale_s * rng.weibull(self.shape, size)
 
     def scaled(self, factor: float) -> Weibull:

@@ -39,7 +39,7 @@ class Law(Protocol):
         ...
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t]: atoms at t are included."""
+        """Compute P[X ≤ t]: atoms at t are included."""
         ...
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
@@ -50,11 +50,11 @@ class Law(Protocol):
         ...
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] for complex z (1/s) with Re z ≥ 0."""
+        """Compute E[exp(−zX)] for complex z (1/s) with Re z ≥ 0."""
         ...
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         ...
 
     def scaled(self, factor: float) -> Self:

@@ -67,7 +67,7 @@ class HyperExponential:
         return float(2.0 * (_shares(self.weights) @ np.square(self.means_s)) / self.mean_s**2 - 1.0)
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = Σ wᵢ (1 − exp(−t/mᵢ))."""
+        """Compute P[X ≤ t] = Σ wᵢ (1 − exp(−t/mᵢ))."""
         times = np.maximum(as_times(t_s), 0.0)
         share = np.zeros_like(times)  # added up in one order for every time, so that it never falls
         for weight, mean_s in zip(_shares(self.weights), self.means_s, strict=True):
@@ -82,13 +82,13 @@ class HyperExponential:
         return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = Σ wᵢ/(1 + z mᵢ), for Re z > −1/max mᵢ."""
+        """Compute E[exp(−zX)] = Σ wᵢ/(1 + z mᵢ), for Re z > −1/max mᵢ."""
         nodes = as_nodes(z)[..., None]
         value: Complexes = (1.0 / (1.0 + nodes * np.array(self.means_s))) @ _shares(self.weights)
         return value
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         branch = rng.choice(len(self.weights), size, p=_shares(self.weights))
         return np.array(self.means_s)[branch] * rng.exponential(1.0, size)
 
@@ -132,7 +132,7 @@ class PhaseType:
         return max(square_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0 else 0.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = 1 − initial · exp(generator · t) · 1, to rounding."""
+        """Compute P[X ≤ t] = 1 − initial · exp(generator · t) · 1, to rounding."""
         return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
@@ -143,7 +143,7 @@ class PhaseType:
         return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = atom + initial (z − generator)⁻¹ exit rates."""
+        """Compute E[exp(−zX)] = atom + initial (z − generator)⁻¹ exit rates."""
         nodes = as_nodes(z)
         flat = nodes.ravel()
         start, rates = _initial(self), np.array(self.generator)
@@ -158,7 +158,7 @@ class PhaseType:
         return value.reshape(nodes.shape)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws by walking the chain, in seconds."""
+        """Draw independent samples by walking the chain, in seconds."""
         total_s = np.zeros(size)
         flat = total_s.reshape(-1)
         start, stay_s, jumps = walk(self)

@@ -43,7 +43,9 @@ def residual(law: Law) -> Law:
 
 
 def left_share(law: Law, t_s: Reals) -> Reals:
-    """P[X_e > t] = E[(X − t)⁺]/E[X] for t ≥ 0, of any law with a mean above 0; to rounding.
+    """Compute P[X_e > t] = E[(X − t)⁺]/E[X] for t ≥ 0, to rounding.
+
+    It holds of any distribution with a mean above 0.
 
     >>> left_share(Uniform(low_s=0.0, high_s=2.0), np.array([0.0, 1.0])).tolist()
     [1.0, 0.25]
@@ -121,7 +123,7 @@ def _edges_s(law: Law) -> Reals:
 
 
 def _beyond(law: Law, t_s: Reals) -> Reals:
-    """P[X_e > t] = E[(X − t)⁺]/E[X], accurate in the tail as well."""
+    """Compute P[X_e > t] = E[(X − t)⁺]/E[X], accurate in the tail as well."""
     value: Reals
     match law:
         case Uniform():

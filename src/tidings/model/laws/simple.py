@@ -50,7 +50,7 @@ class Deterministic:
         return 0.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t], a step at the value."""
+        """Compute P[X ≤ t], a step at the value."""
         return (as_times(t_s) >= self.value_s).astype(np.float64)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
@@ -58,7 +58,7 @@ class Deterministic:
         return np.full(as_shares(u).shape, float(self.value_s))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = exp(−z·value)."""
+        """Compute E[exp(−zX)] = exp(−z·value)."""
         value: Complexes = np.exp(-as_nodes(z) * self.value_s)
         return value
 
@@ -87,7 +87,7 @@ class Exponential:
         return 1.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = 1 − exp(−t/mean)."""
+        """Compute P[X ≤ t] = 1 − exp(−t/mean)."""
         share: Reals = -np.expm1(-np.maximum(as_times(t_s), 0.0) / self.mean_s)
         return share
 
@@ -103,7 +103,7 @@ class Exponential:
         return value
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return rng.exponential(self.mean_s, size)
 
     def scaled(self, factor: float) -> Exponential:
@@ -139,23 +139,23 @@ class Uniform:
         return ((self.high_s - self.low_s) / self.mean_s) ** 2 / 12.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t], rising linearly from ``low_s`` to ``high_s``."""
+        """Compute P[X ≤ t], rising linearly from ``low_s`` to ``high_s``."""
         share: Reals = (as_times(t_s) - self.low_s) / (self.high_s - self.low_s)
         return np.clip(share, 0.0, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """Linear between the ends, in seconds; exact at both."""
+        """Interpolate linearly between the ends, in seconds; exact at both."""
         shares = as_shares(u)
         return self.low_s * (1.0 - shares) + self.high_s * shares
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = exp(−z·low) (1 − exp(−z·width))/(z·width), for every z."""
+        """Compute E[exp(−zX)] = exp(−z·low) (1 − exp(−z·width))/(z·width), for every z."""
         nodes = as_nodes(z)
         value: Complexes = np.exp(-nodes * self.low_s)
         return value * mean_exponential(nodes * (self.high_s - self.low_s))
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return rng.uniform(self.low_s, self.high_s, size)
 
     def scaled(self, factor: float) -> Uniform:
@@ -183,7 +183,7 @@ class Gamma:
         return 1.0 / self.shape
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t], the regularised incomplete gamma function."""
+        """Compute P[X ≤ t], the regularised incomplete gamma function."""
         scaled_time = np.maximum(as_times(t_s), 0.0) * (self.shape / self.mean_s)
         share: Reals = scipy.special.gammainc(self.shape, scaled_time)
         return share
@@ -196,12 +196,12 @@ class Gamma:
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)] = (1 + z·mean/shape)^(−shape), for Re z > −shape/mean."""
+        """Compute E[exp(−zX)] = (1 + z·mean/shape)^(−shape), for Re z > −shape/mean."""
         value: Complexes = np.exp(-self.shape * log1p(as_nodes(z) * (self.mean_s / self.shape)))
         return value
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return rng.gamma(self.shape, self.mean_s / self.shape, size)
 
     def scaled(self, factor: float) -> Gamma:
@@ -240,7 +240,7 @@ class Shifted:
         return self.law.scv * (self.law.mean_s / self.mean_s) ** 2
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t]: the law's own, ``by_s`` later."""
+        """Compute P[X ≤ t]: that of the unshifted distribution, ``by_s`` later."""
         return self.law.cdf(as_times(t_s) - self.by_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
@@ -248,13 +248,13 @@ class Shifted:
         return self.law.quantile(u) + self.by_s
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
-        """E[exp(−zX)]: the law's own times exp(−z·by)."""
+        """Compute E[exp(−zX)]: that of the unshifted distribution times exp(−z·by)."""
         nodes = as_nodes(z)
         delay: Complexes = np.exp(-nodes * self.by_s)
         return delay * self.law.transform(nodes)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
-        """Independent draws, in seconds."""
+        """Draw independent samples, in seconds."""
         return self.law.sample(rng, size) + self.by_s
 
     def scaled(self, factor: float) -> Shifted:
