@@ -21,7 +21,7 @@ from tidings.reporting.terminal import (
 
 
 def centre_table(analysis: Row, limit: int) -> FittingTable:
-    """Every queue, the busiest first: how busy, how long events stay, how far load can grow."""
+    """List queues, the busiest first: how busy, how long events stay, how far load can grow."""
     return _table(
         "Queues, by operational analysis",
         sorted(analysis["centres"], key=lambda row: -row["utilisation"]),
@@ -37,7 +37,7 @@ def centre_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def connection_table(analysis: Row, limit: int) -> FittingTable:
-    """Every connection over a network: what is sent, and how busy that keeps its network."""
+    """List every connection over a network: what is sent, and how busy that keeps its network."""
     rows = [row for row in analysis["connections"] if row["network"]]
     return _table(
         "Connections",
@@ -106,7 +106,7 @@ def delivery_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def net_tables(outcome: Row, limit: int) -> tuple[FittingTable, FittingTable]:
-    """A solved net: its queues, the busiest first; its places and colours, longest stays first."""
+    """Show a solved net: queues, the busiest first; places and colours, the longest stays first."""
     queues = _table(
         "Places with a queue",
         sorted(outcome["places"], key=lambda row: -row["utilisation"]),
@@ -155,7 +155,7 @@ def _time(row: Row, name: str) -> str:
 
 
 def _chance(standard_error: float) -> float:
-    """A standard error to be shown; of what is exact there is none."""
+    """Give a standard error to show; NaN for what is exact, which has none."""
     return standard_error if standard_error > 0.0 else math.nan
 
 
