@@ -132,7 +132,7 @@ def _with_neighbours(periods: DataFrame) -> DataFrame:
 
 
 def _changes(periods: DataFrame, kind: Periods) -> DataFrame:
-    """When each component or peer changed, and to what."""
+    """List when each component or peer changed, and to what."""
 
     def word(inside: Column) -> Column:
         return F.when(inside, F.lit(kind.inside)).otherwise(F.lit(kind.outside))

@@ -61,7 +61,7 @@ def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> R
 
 
 def _arrival(opened: Opened, file: str, unit: str) -> tuple[str, tuple[str, str]]:
-    """What a file tells of arrivals, and in which column and unit."""
+    """Find what a file says of arrivals, and in which column and unit."""
     for meant, stems in _ARRIVALS.items():
         column_and_unit = has_time(opened, stems, unit)
         if column_and_unit is not None:
