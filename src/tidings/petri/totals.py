@@ -53,7 +53,7 @@ class NetTotals:
         self._bins = {name: _empty_bins(shape) for name in ("residence", "age")}
 
     def add(self, counts: NetCounts) -> None:
-        """One replication more."""
+        """Add one replication."""
         self.replications += 1
         cells = np.ones(len(self.compiled.cells.all))
         self.throughput.add(counts.departures, counts.length_s * cells)
@@ -77,7 +77,7 @@ class NetTotals:
                 np.maximum(highest, np.where(some, table["highest"], 0.0), out=highest)
 
     def _by_queue(self, values: Floats) -> Floats:
-        """Values of cells added up over the colours of each queueing place."""
+        """Add up values of cells over the colours of each queueing place."""
         queued = self._queue_of >= 0
         sums: Floats = np.zeros(self.utilisation.x.size)
         np.add.at(sums, self._queue_of[queued], values[queued])
@@ -91,13 +91,13 @@ class NetTotals:
         return self.residence.relative_half_width(self.frequent())
 
     def frequent(self) -> Bools:
-        """The cells where tokens stay, and that they leave often enough to wait for."""
+        """Find the cells where tokens stay, and that they leave often enough to wait for."""
         left = self.residence.w
         often: Bools = (self.residence.x > 0.0) & (left > RARE * left.max(initial=0.0))
         return often
 
     def rare(self) -> Bools:
-        """The cells where tokens stay, but next to never come."""
+        """Find the cells where tokens stay, but next to never come."""
         seldom: Bools = (self.residence.x > 0.0) & ~self.frequent()
         return seldom
 
