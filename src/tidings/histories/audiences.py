@@ -18,7 +18,7 @@ LIFE = "struct<subscriber:string,subscription:string,subscribed_ns:bigint,unsubs
 
 
 def members(groups: DataFrame, lives: DataFrame, buckets: Buckets) -> DataFrame:
-    """Everybody who may be notified: for what is wanted alike and each bucket, one row a life.
+    """List everybody who may be notified: for what is wanted alike and each bucket, a row per life.
 
     ``groups`` has the distinct ``wanted`` arrays; ``lives`` the number of each filter.
     """

@@ -210,7 +210,7 @@ def _with_groups(publications: DataFrame, contents: DataFrame, shards: DataFrame
 
 
 def _events(publications: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """Everything about an event in one row: its first publication, its notifications."""
+    """Gather everything about an event in one row: its first publication, its notifications."""
     published = publications.select(
         "event",
         F.struct("published_ns", "content", "wanted", "shards").alias("published"),

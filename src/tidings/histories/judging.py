@@ -54,7 +54,7 @@ def owed(bounds: Bounds) -> Column:
 
 
 def verdicts(bounds: Bounds) -> Column:
-    """Everything there is to say of the event, where ``owed`` is a column too."""
+    """List all verdicts on the event, where ``owed`` is a column too."""
     guaranteed = F.array_distinct(F.transform("owed", lambda life: life.subscriber))
     return F.concat(
         F.transform(guaranteed, lambda name: _verdict(GUARANTEED, name)),
@@ -125,7 +125,7 @@ def _invalid() -> Column:
 
 
 def _lost(guaranteed: Column, bounds: Bounds) -> Column:
-    """Everybody who was owed a notification and got none, with the life that proves it.
+    """List everybody who was owed a notification and got none, with the life that proves it.
 
     Where it had to be in time and came too late, when it came first.
     """

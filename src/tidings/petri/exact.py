@@ -75,7 +75,7 @@ class ProductForm:
         return factors
 
     def busy_servers(self, place: str) -> float:
-        """Mean number of servers at work."""
+        """Compute the mean number of servers at work."""
         queue = self.cells.queues[place]
         return sum(
             self._work(queue, at) for at, cell in enumerate(self.cells.all) if cell[0] == place

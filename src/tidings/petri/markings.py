@@ -80,7 +80,7 @@ class Markings:
         return self._settled(empty, tuple(tokens), ()).targets
 
     def events(self, marking: Marking) -> Iterator[Event]:
-        """Everything that may happen next."""
+        """Yield everything that may happen next."""
         for number, ((serving, waiting), queue) in enumerate(
             zip(marking.lines, self.queues, strict=True)
         ):
@@ -146,7 +146,7 @@ class Markings:
                     yield part * share, (self._taken(number, now), put, ())
 
     def _arrived(self, now: Marking, left: tuple[int, ...]) -> _Moment:
-        """After the first of some tokens has come to its place."""
+        """Give what follows after the first of some tokens has come to its place."""
         cell, rest = left[0], left[1:]
         queue = self.queue_of[cell]
         if queue < 0:

@@ -239,7 +239,7 @@ def _report_dead(modes: Sequence[_Mode], alive: set[int], fed: set[Cell]) -> Non
 
 
 def _check_service(net: At, name: str, colour: str) -> None:
-    """Whatever colour comes to a queue must have a service time there."""
+    """Check that whatever colour comes to a queue has a service time there."""
     at = net
     for step, part in enumerate(name.split(SEPARATOR)):
         at = at.inside("places", part) if step == 0 else at.inside("subnet", "places", part)

@@ -84,7 +84,7 @@ class NetTotals:
         return sums
 
     def relative_half_width(self) -> float:
-        """Half the widest confidence interval of mean residence times, as a share of them.
+        """Give half the widest confidence interval of mean residence times, as a share of them.
 
         Of cells that matter: those where tokens stay at all, and not next to never come.
         """
@@ -102,7 +102,7 @@ class NetTotals:
         return seldom
 
     def outcome(self, provenance: dict[str, Any]) -> NetOutcome:
-        """Everything as tables."""
+        """Give everything as tables."""
         cells = self.compiled.cells
         table = pd.DataFrame(
             {

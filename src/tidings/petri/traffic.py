@@ -70,7 +70,7 @@ def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array
 
 
 def _put(cells: Cells, mode: Mode) -> dict[int, float]:
-    """Mean tokens of the cells that a mode puts."""
+    """Compute the mean tokens that a mode puts, by cell."""
     tokens: dict[int, float] = {}
     for arc in mode.put:
         cell = cells.index[arc.place, arc.colour]
@@ -137,7 +137,7 @@ def _solved(
 
 
 def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
-    """Offered work for each server of every queueing place, of the cells whose rate is known."""
+    """Compute the offered work per server of every queueing place, of cells whose rate is known."""
     loads: dict[str, float] = {}
     for cell, rate in zip(cells.all, rates, strict=True):
         queue = cells.queue_of(cell)

@@ -63,7 +63,7 @@ def make_world(compiled: CompiledNet, window: Window, seed: int, replication: in
 
 
 def _free_tokens(size: int, first: int = 0) -> NDArray[Any]:
-    """Free tokens, each pointing to the next, the last to none."""
+    """Make free tokens, each pointing to the next, the last to none."""
     table = np.zeros(size, dtype=layout.TOKEN)
     table["next"] = np.arange(first + 1, first + size + 1)
     table["next"][-1:] = -1

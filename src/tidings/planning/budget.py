@@ -473,7 +473,7 @@ def _size(changes: Changes) -> float:
 
 
 def _error(outcome: Outcome) -> float:
-    """Half the 95 % interval of the share of all events: rows may all be off the same way."""
+    """Compute half the 95 % interval of the share of all events: rows may all be off one way."""
     rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     weight = rows["wanted_per_s"] * rows["count"]
     total = float(weight.sum())

@@ -140,7 +140,7 @@ def _least(meets: Callable[[int], bool], least: int, most: int) -> int | None:
 
 
 def _settings(system: System, name: str, progress: Progress) -> tuple[Setting, ...]:
-    """Other settings where the present ones make events be handled twice, the best one chosen."""
+    """Try other settings where present ones make events be handled twice; choose the best one."""
     subscriber = _found(system, name)
     consumers = subscriber.consumers
     assert consumers is not None

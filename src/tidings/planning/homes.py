@@ -140,7 +140,10 @@ def search_for(
 
 
 def _once(search: Search, others: int = 0) -> optimize.LinearConstraint:
-    """Everybody has one home; ``others`` are variables after those that say where."""
+    """Make the constraint that everybody has one home.
+
+    ``others`` are variables after those that say where.
+    """
     one = sparse.kron(sparse.eye_array(len(search.movers)), np.ones((1, len(search.brokers))))
     rest = sparse.csr_array((len(search.movers), others))
     return optimize.LinearConstraint(sparse.hstack([one, rest]), 1.0, 1.0)

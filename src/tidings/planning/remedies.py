@@ -108,7 +108,7 @@ def _time(seconds: float) -> str:
 
 
 def _more_members(system: System, name: str) -> Iterator[Changes]:
-    """Twice as many members of a consumer group whose members are alike."""
+    """Yield the change to twice as many members of a consumer group whose members are alike."""
     for own, consumers in _groups(system):
         if own.name == name and not consumers.members:
             yield (f"members {_target(system, name)} {2 * consumers.count}",)

@@ -83,7 +83,7 @@ class Difference(Shown):
         return table
 
     def total(self) -> dict[str, dict[str, float]]:
-        """Over everything wanted by anybody: on-time share, lateness and losses by cause."""
+        """Sum over everything wanted by anybody: on-time share, lateness and losses by cause."""
         return {"before": _total(self.before), "after": _total(self.after)}
 
     def to_document(self) -> dict[str, Any]:

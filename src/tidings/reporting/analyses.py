@@ -52,7 +52,7 @@ def connection_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def routing_table(measured: Row, limit: int) -> FittingTable:
-    """Measured routing probabilities, those of the most visited brokers first."""
+    """List measured routing probabilities, those of the most visited brokers first."""
     rows = sorted(measured["routing"], key=lambda row: -row["visits"])
     return _table(
         "Routing, measured",
@@ -67,7 +67,7 @@ def routing_table(measured: Row, limit: int) -> FittingTable:
 
 
 def service_table(measured: Row, limit: int) -> FittingTable:
-    """Measured service times, the longest first."""
+    """List measured service times, the longest first."""
     rows = sorted(measured["services"], key=lambda row: -row["service_mean_s"])
     resources = any(row["resource"] for row in rows)
     heads = [
@@ -91,7 +91,7 @@ def _flow_heads(rows: Sequence[Row]) -> list[Head]:
 
 
 def delivery_table(analysis: Row, limit: int) -> FittingTable:
-    """Mean delivery latencies to brokers with subscribers, the longest first."""
+    """List mean delivery latencies to brokers with subscribers, the longest first."""
     rows = sorted(analysis["deliveries"], key=lambda row: -row["latency_mean_s"])
     heads = [
         *_flow_heads(rows),

@@ -46,7 +46,7 @@ def worst_table(document: Row) -> FittingTable:
 
 
 def remedy_table(document: Row, limit: int) -> FittingTable:
-    """Single changes, those that help most first."""
+    """List single changes, those that help most first."""
     target, rows = document["target"], document["remedies"]
     theory_alone = any(row["error"] is None for row in rows[:limit])
     aim = "" if target is None else f", as small as reaches {wording.percent(target)}"

@@ -87,7 +87,7 @@ class Frame:
 
 
 def scatter(plot: Scatter) -> str:
-    """Predicted (across) against actual (up) shares, a cloud for each run, and the diagonal.
+    """Plot predicted (across) against actual (up) shares: a cloud for each run, and the diagonal.
 
     All points of a cloud are one path of dots, so that thousands of them stay small.
     """

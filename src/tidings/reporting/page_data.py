@@ -54,7 +54,7 @@ def page_data(
     reasons: Reasons,
     parameters: pd.DataFrame | None,
 ) -> PageData:
-    """Everything the page draws, by broker, link and subscriber."""
+    """Collect everything the page draws, by broker, link and subscriber."""
     main = outcomes[main_source(outcomes)]
     names = _subscriber_names(outcomes, main)
     rows = {
@@ -99,7 +99,7 @@ def page_data(
 
 
 def to_script(document: Mapping[str, Any]) -> str:
-    r"""JSON that is safe inside a script element, whatever the names in it are.
+    r"""Write JSON that is safe inside a script element, whatever the names in it are.
 
     >>> print(to_script({"name": "</script>"}))
     {"name":"\u003c/script>"}

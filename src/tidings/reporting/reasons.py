@@ -199,7 +199,10 @@ def _parts_and_losses(
 
 
 def _links(system: System, journey: _Journey, costs: _Costs) -> Iterable[tuple[float, float, str]]:
-    """Mean delay, loss and name of each link on the way, client links included, in order."""
+    """Yield mean delay, in seconds, loss and name of each link on the path, in order.
+
+    Client links are included.
+    """
     publisher, subscriber = system.publishers[journey.publisher], journey.subscriber
     yield *_client(publisher.link), f"{publisher.name}{ARROW}{publisher.at}"
     for arc in journey.arcs:

@@ -227,7 +227,7 @@ def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
 
 
 def _error(half_width: float) -> str:
-    """Half a 95 % interval of a share, in percentage points with two digits."""
+    """Write half a 95 % interval of a share, in percentage points with two digits."""
     if np.isnan(half_width):
         return wording.UNKNOWN
     return f"± {100 * half_width:.{2 if half_width < 0.1 else 3}g} %"
@@ -236,7 +236,7 @@ def _error(half_width: float) -> str:
 def interval_table(
     intervals: pd.DataFrame, level: float, limit: int | None = None
 ) -> RenderableType:
-    """Between which shares each subscriber's true one lies with a probability, the worst first."""
+    """List between which shares each subscriber's true one lies with a probability, worst first."""
     return fitting(
         f"{wording.percent(level)} intervals of on-time shares",
         by_share(intervals).to_dict("records"),
@@ -365,7 +365,7 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
 
 
 def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> RenderableType:
-    """Fitted parameters with their standard errors; with the truth, where it is known, and z."""
+    """List fitted parameters with standard errors; with the truth, where it is known, and z."""
 
     def quantity(title: str, key: str, error: str | None = None, spare: int = 0) -> Head:
         def write(row: Row) -> str:

@@ -24,7 +24,7 @@ NO_TABLE = "no table of the mapping uses it"
 
 
 def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) -> Reading:
-    """Candidate rows of every table that a mapping makes of these files, which are of one kind."""
+    """Read candidate rows of every table that a mapping makes of these files, all of one kind."""
     opened = open_flat(spark, files, mapping.delimiter)
     if opened.fixed:
         _require(mapping, opened.names, files[0])

@@ -199,7 +199,7 @@ def is_compressed(file: str) -> bool:
 def _split(
     spark: SparkSession, files: Sequence[str], separator: str | None, *columns: Column
 ) -> DataFrame:
-    """Text files, line by line or by another separator.
+    """Read text files, line by line or by another separator.
 
     Of compressed ones here that are torn, the lines before the tear: :func:`_with_torn` tells of
     the rest.

@@ -44,7 +44,7 @@ _CLIENT = 0  # the servers' number for a connection of a client; others are thos
 
 
 def read_nats(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
-    """Candidate rows from the message-trace events in these files."""
+    """Read candidate rows from the message-trace events in these files."""
     events = keep(trace_events(lines.read_lines(spark, files)), "events")
     good = events.where(F.col(REASON).isNull())
     tables = {
@@ -140,7 +140,10 @@ def _deliveries(events: DataFrame) -> DataFrame:
 
 
 def _subscriptions(events: DataFrame) -> DataFrame:
-    """Once per client and subject, as from before the recording: nobody recorded when it began."""
+    """Make one subscription per client and subject, as from before the recording.
+
+    Nobody recorded when it began.
+    """
     out = events.withColumn("out", F.explode("went_out")).where(F.col("out.kind") == _CLIENT)
     known = out.where(F.col("out.sub").isNotNull())
     per_client = known.groupBy(

@@ -108,7 +108,7 @@ def read_otlp(
     keep: Keep = as_it_is,
     lifetimes: Lifetimes | None = None,
 ) -> Reading:
-    """Candidate rows from the spans in these files."""
+    """Read candidate rows from the spans in these files."""
     read, in_lines = read_span_lines(spark, files)
     spans = keep(messaging_spans(read, lifetimes or Lifetimes()), "spans")
     sent = spans.where(F.col("role") == "producer")
@@ -325,7 +325,7 @@ def _publications(sent: DataFrame) -> DataFrame:
 
 
 def _subscriptions(received: DataFrame, delivered: DataFrame, sent: DataFrame) -> DataFrame:
-    """Once per consumer and kind of content that it wants, as from before the recording.
+    """Make one subscription per consumer and kind of content wanted, as from before the recording.
 
     What it wants are the destinations that its spans name, if anybody publishes to one so called;
     else the contents of what was delivered to it.

@@ -67,7 +67,10 @@ CONNECTIVITY = Periods(
 def read_periods(
     spark: SparkSession, files: Sequence[str], kind: Periods, unit: str = "s"
 ) -> Reading:
-    """Candidate rows from a list of periods; times are in ``unit`` where their names tell none."""
+    """Read candidate rows from a list of periods.
+
+    Times are in ``unit`` where their names tell none.
+    """
     opened = open_flat(spark, files)
     rows = _with_neighbours(_periods(opened, kind, files[0], unit))
     good = rows.where(F.col(REASON).isNull())

@@ -29,7 +29,7 @@ _HALVED = "half of each round trip is taken as the delay of each direction"
 
 
 def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> Reading:
-    """Candidate probes; times are in ``unit`` where the names of their columns tell none."""
+    """Read candidate probes; times are in ``unit`` where the names of their columns tell none."""
     opened = open_flat(spark, files)
     sent = find_time(opened, ("sent", "time", "at"), files[0], unit)
     meant, arrival = _arrival(opened, files[0], unit)

@@ -141,7 +141,10 @@ def _in_contents(publications: DataFrame, names: Pseudonyms) -> DataFrame:
 
 
 def _in_filters(subscriptions: DataFrame, names: Pseudonyms) -> DataFrame:
-    """Distinct filters are few: they are looked into here, one by one."""
+    """Replace the texts of filters by pseudonyms.
+
+    Distinct filters are few: they are looked into here, one by one.
+    """
     texts = bring_here(subscriptions.select("filter").distinct(), "the filters")["filter"].dropna()
     known = pd.DataFrame({"filter": texts, "hidden": [names.of_filter(str(t)) for t in texts]})
     if known.empty:

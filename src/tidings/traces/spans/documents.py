@@ -131,7 +131,7 @@ def _texts(data: bytes) -> Iterator[Piece]:
 
 
 def _binary(data: bytes) -> Iterator[Piece]:
-    """Protobuf: one export, or many that each have their length before them."""
+    """Yield exports in protobuf: one, or many that each have their length before them."""
     if data[:1] == b"\n":  # the first field of an export; as a length it would be 160 MiB
         yield from _export(data)
         return
