@@ -423,7 +423,8 @@ def _finalists(search: Search, looked: dict[Homes, Worth], start: Homes) -> list
 def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evidence]:
     """Find the best homes that simulation does not speak against.
 
-    There are such if any that were looked at meet the target.
+    Tries those that were looked at and are predicted to meet the target, the best first; if the
+    best is not, or none of them holds, it is the best all the same.
     """
     others = sorted(
         (
