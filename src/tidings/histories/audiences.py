@@ -18,7 +18,7 @@ LIFE = "struct<subscriber:string,subscription:string,subscribed_ns:bigint,unsubs
 
 
 def members(groups: DataFrame, lives: DataFrame, buckets: Buckets) -> DataFrame:
-    """Everybody who may be notified: for what is wanted alike and each bucket, one row a life.
+    """List everybody who may be notified: for what is wanted alike and each bucket, a row per life.
 
     ``groups`` has the distinct ``wanted`` arrays; ``lives`` the number of each filter.
     """
@@ -32,7 +32,7 @@ def members(groups: DataFrame, lives: DataFrame, buckets: Buckets) -> DataFrame:
 
 
 def shards_of_groups(everybody: DataFrame) -> DataFrame:
-    """In how many parts the audiences of each group are cut, so that none is large."""
+    """Compute in how many parts the audiences of each group are cut, so that none is large."""
     sizes = everybody.groupBy("wanted", "bucket").agg(F.count(F.lit(1)).alias("lives"))
     shards = 1 + F.call_function("div", F.max("lives"), F.lit(LARGEST_AUDIENCE))
     return sizes.groupBy("wanted").agg(
@@ -41,12 +41,12 @@ def shards_of_groups(everybody: DataFrame) -> DataFrame:
 
 
 def shard_of(subscriber: Column, shards: Column) -> Column:
-    """The part that a subscriber belongs to."""
+    """Compute the part that a subscriber belongs to."""
     return F.pmod(F.xxhash64(subscriber), shards).cast("int")
 
 
 def audiences(everybody: DataFrame, shards: DataFrame) -> DataFrame:
-    """Lives gathered: one row for what is wanted alike, bucket and shard."""
+    """Gather lives of subscriptions: one row for what is wanted alike, bucket and shard."""
     shard = shard_of(F.col("life.subscriber"), F.col("shards"))
     return (
         everybody.join(shards.select("wanted", "shards"), "wanted")

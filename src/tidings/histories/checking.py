@@ -132,7 +132,7 @@ def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
 def _events_and_audiences(
     tagged: Mapping[str, DataFrame], kept: ExitStack, progress: Progress
 ) -> DataFrame:
-    """Every event with everybody who may be notified of it, by bucket of time and by shard."""
+    """Pair every event with everybody who may be notified of it, by bucket of time and by shard."""
     good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
     progress("subscriptions")
     alive, filters = _numbered(_keep(lives(good["subscriptions"]), kept))
@@ -159,7 +159,7 @@ def _events_and_audiences(
 
 
 def _bad_rows(tagged: Mapping[str, DataFrame]) -> DataFrame:
-    """How many rows of each table were set aside, by reason."""
+    """Count the rows of each table that were set aside, by reason."""
     parts = [
         frame.where(F.col(REASON).isNotNull()).select(F.lit(name).alias("table"), REASON)
         for name, frame in tagged.items()
@@ -169,7 +169,7 @@ def _bad_rows(tagged: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _numbered(alive: DataFrame) -> tuple[DataFrame, list[str]]:
-    """The lives with a number for each distinct filter, and the filters in that order."""
+    """Number the distinct filters; give the lives with these numbers, and filters in that order."""
     texts = bring_here(alive.select("filter").distinct(), "subscriptions")["filter"]
     filters = sorted(map(str, texts))
     numbers = pa.table(
@@ -183,7 +183,7 @@ def _numbered(alive: DataFrame) -> tuple[DataFrame, list[str]]:
 
 
 def _ends(publications: DataFrame) -> tuple[int, int]:
-    """The first and the last moment of publication."""
+    """Find the first and the last moment of publication, in nanoseconds."""
     ends = (F.min("published_ns").alias("first"), F.max("published_ns").alias("last"))
     first, last = bring_here(publications.agg(*ends), "publications").iloc[0]
     if first is None or first != first:
@@ -194,7 +194,7 @@ def _ends(publications: DataFrame) -> tuple[int, int]:
 
 
 def _sizes(shards: DataFrame) -> tuple[int, int]:
-    """How many lives there are in all audiences, and the most shards that one is cut into."""
+    """Count the lives in all audiences, and the most shards that one audience is cut into."""
     sizes = (F.sum("lives").alias("lives"), F.max("shards").alias("shards"))
     sums = bring_here(shards.agg(*sizes), "subscriptions").fillna({"lives": 0, "shards": 1})
     lives_in_all, most = sums.iloc[0]
@@ -202,7 +202,7 @@ def _sizes(shards: DataFrame) -> tuple[int, int]:
 
 
 def _with_groups(publications: DataFrame, contents: DataFrame, shards: DataFrame) -> DataFrame:
-    """Publications with who wants them, and in how many shards that audience is cut."""
+    """Join publications with who wants them, and in how many shards that audience is cut."""
     known = contents.join(shards.drop("lives"), "wanted", "left")
     if run_action(contents.count, "publications") <= MOST_CONTENTS:
         known = F.broadcast(known)
@@ -210,7 +210,7 @@ def _with_groups(publications: DataFrame, contents: DataFrame, shards: DataFrame
 
 
 def _events(publications: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """Everything about an event in one row: its first publication, its notifications."""
+    """Gather everything about an event in one row: its first publication, its notifications."""
     published = publications.select(
         "event",
         F.struct("published_ns", "content", "wanted", "shards").alias("published"),
@@ -230,7 +230,7 @@ def _events(publications: DataFrame, deliveries: DataFrame) -> DataFrame:
 
 
 def _in_shards(events: DataFrame) -> DataFrame:
-    """The events, a row for every shard of those whose audience is cut, with its notifications.
+    """Make a row per event, or per shard where its audience is cut, with its notifications.
 
     Each notification is looked at once, not once for every shard: they are more where these are.
     """
@@ -253,7 +253,7 @@ def _in_shards(events: DataFrame) -> DataFrame:
 
 
 def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
-    """A row for every bucket in which an event was published or notified of, by shard."""
+    """Make a row for every bucket in which an event was published or notified of, by shard."""
     home = buckets.of(F.col("published.published_ns"))
     moments = F.transform("notices", lambda notice: buckets.of(notice.notified_ns))
     touched = F.array_distinct(F.array_compact(F.concat(F.array(home), moments)))
@@ -268,7 +268,7 @@ def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
 
 
 def _ledger(met: DataFrame, bounds: Bounds) -> DataFrame:
-    """All verdicts; those that are merely counted are one row for each subscriber."""
+    """List all verdicts; those that are merely counted are one row for each subscriber."""
     judged = met.withColumn("owed", owed(bounds))
     said = judged.select("event", "published", F.explode(verdicts(bounds)).alias("said"))
     proof = F.col("said.kind").isin(*VIOLATIONS)

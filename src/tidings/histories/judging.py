@@ -38,7 +38,7 @@ class Bounds:
 
 
 def owed(bounds: Bounds) -> Column:
-    """The lives to which the event is guaranteed: s + T_sub ≤ t and t + T_diff ≤ u."""
+    """Select the lives to which the event is guaranteed: s + T_sub ≤ t and t + T_diff ≤ u."""
     at = F.col("published.published_ns")
     due = F.col("at_home")
     if bounds.recorded_until_ns is not None:
@@ -54,7 +54,7 @@ def owed(bounds: Bounds) -> Column:
 
 
 def verdicts(bounds: Bounds) -> Column:
-    """Everything there is to say of the event, where ``owed`` is a column too."""
+    """List all verdicts on the event, where ``owed`` is a column too."""
     guaranteed = F.array_distinct(F.transform("owed", lambda life: life.subscriber))
     return F.concat(
         F.transform(guaranteed, lambda name: _verdict(GUARANTEED, name)),
@@ -66,7 +66,7 @@ def verdicts(bounds: Bounds) -> Column:
 
 
 def _illegal() -> Column:
-    """Notifications to somebody who had no subscription for it just then: no s < t < u.
+    """List notifications to somebody who had no subscription for it just then: no s < t < u.
 
     Nobody can tell for an event whose content is unknown.
     """
@@ -96,7 +96,7 @@ def _illegal() -> Column:
 
 
 def _there_throughout() -> Column:
-    """Who had one life from before the first notification of this bucket until after the last."""
+    """List who had one life from before the first notification of this bucket to after the last."""
     moments = F.transform("here", lambda notice: notice.notified_ns)
     ends = F.struct(F.array_min(moments).alias("first"), F.array_max(moments).alias("last"))
     lives = _once(
@@ -110,7 +110,7 @@ def _there_throughout() -> Column:
 
 
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """What is made of a value that is computed once: named in a lambda, it would be for each item.
+    """Use a value that is computed once: named in a lambda, it would be computed for each item.
 
     Spark lifts nothing out of its loops.
     """
@@ -118,14 +118,14 @@ def _once(value: Column, use: Callable[[Column], Column]) -> Column:
 
 
 def _invalid() -> Column:
-    """Notifications of what had not been published before."""
+    """List notifications of what had not been published before."""
     at = F.col("published.published_ns")
     wrong = F.filter("here", lambda n: at.isNull() | (n.notified_ns <= at))
     return F.transform(wrong, lambda n: _verdict("validity", n.subscriber, n.notified_ns))
 
 
 def _lost(guaranteed: Column, bounds: Bounds) -> Column:
-    """Everybody who was owed a notification and got none, with the life that proves it.
+    """List everybody who was owed a notification and got none, with the life that proves it.
 
     Where it had to be in time and came too late, when it came first.
     """

@@ -86,7 +86,7 @@ def _stay_s() -> Column:
 
 
 def by_stay(pairs: DataFrame, edges_s: Sequence[float]) -> DataFrame:
-    """Sums over lives during which anything wanted was published.
+    """Sum over lives during which anything wanted was published.
 
     Bin k holds the stays above ``edges_s[k − 1]`` up to ``edges_s[k]``.
     """
@@ -108,7 +108,7 @@ def by_stay(pairs: DataFrame, edges_s: Sequence[float]) -> DataFrame:
 
 
 def by_moment(pairs: DataFrame, margins: Margins) -> DataFrame:
-    """How many were notified by moment of publication: f near the beginning, g near the end.
+    """Count who was notified by moment of publication: f near the beginning, g near the end.
 
     Only what is far enough from the other end of its life is counted, so that only the one
     margin matters.
@@ -179,7 +179,7 @@ def measured_curves(rows: pd.DataFrame, margins: Margins) -> pd.DataFrame:
 
 
 def area_s(curves: pd.DataFrame) -> tuple[float, float]:
-    """∫f + ∫g with its standard error, in seconds; NaN where a bin of either is empty."""
+    """Compute ∫f + ∫g with its standard error, in seconds; NaN where a bin of either is empty."""
     width_s = curves["to_s"] - curves["from_s"]
     for _, curve in curves.groupby("curve"):
         if not np.allclose(curve["to_s"].iloc[:-1], curve["from_s"].iloc[1:]):

@@ -36,6 +36,6 @@ def summary(checked: Checked, limit: int) -> Document:
 
 
 def _records(frame: DataFrame) -> list[Document]:
-    """A small table as rows; by Arrow, since pandas would turn nanoseconds into floats."""
+    """Collect a small table as rows; by Arrow, since pandas would turn nanoseconds into floats."""
     rows: list[Document] = run_action(lambda: frame.toArrow().to_pylist(), "the history")
     return rows

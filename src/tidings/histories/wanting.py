@@ -36,10 +36,11 @@ def parse_filters(texts: Sequence[str]) -> list[Filter]:
 
 
 def wanted_by(contents: DataFrame, filters: Sequence[Filter]) -> DataFrame:
-    """For each content the numbers of the filters that want it, in order; null if it is no event.
+    """List for each content the numbers of the filters that want it; null if it is no event.
 
-    ``contents`` are distinct. Python, but once for each of them and in whole batches: filters have
-    tests (substrings, numbers of any kind, absence) whose meaning is not that of SQL's comparisons.
+    Numbers are in order. ``contents`` are distinct. Python, but once for each of them and in whole
+    batches: filters have tests (substrings, numbers of any kind, absence) whose meaning is not that
+    of SQL's comparisons.
     """
     return contents.select("content").mapInPandas(_matcher(filters), WANTED)
 

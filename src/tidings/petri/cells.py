@@ -17,7 +17,7 @@ from tidings.petri.reading import SEPARATOR
 
 
 def flatten(net: Net) -> Net:
-    """The same net without subnets; a place ``cpu`` of the subnet ``hub`` becomes ``hub/cpu``."""
+    """Remove subnets from a net; a place ``cpu`` of the subnet ``hub`` becomes ``hub/cpu``."""
     return replace(
         net,
         places=tuple(_places(net.places, "")),
@@ -56,7 +56,7 @@ def _transitions(
 
 
 def end_of(place: Place, end: str) -> str:
-    """A place's own name, or of a subnet the full name of its ``first`` or ``last`` place."""
+    """Give a place's own name, or of a subnet the full name of its ``first`` or ``last`` place."""
     if place.subnet is None:
         return place.name
     chosen = getattr(place.subnet, end)
@@ -154,7 +154,7 @@ class Cells:
         return tuple(choices)
 
     def choices(self, cell: int) -> tuple[tuple[int, float], ...]:
-        """The modes that a token of a plain cell fires, and with which probability each."""
+        """Give the modes that a token of a plain cell fires, and with which probability each."""
         return self._choices[cell]
 
     def _shares(self, takers: tuple[int, ...]) -> list[tuple[int, float]]:
@@ -176,9 +176,9 @@ class Cells:
         return shares
 
     def queue_of(self, cell: Cell) -> Queue | None:
-        """The queue of a cell's place."""
+        """Give the queue of a cell's place."""
         return self.queues.get(cell[0])
 
     def tokens(self, cell: Cell) -> int:
-        """How many tokens a cell has in the beginning."""
+        """Count the tokens that a cell has in the beginning."""
         return dict(self.places[cell[0]].tokens).get(cell[1], 0)

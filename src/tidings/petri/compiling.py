@@ -91,7 +91,7 @@ def compile_net(net: Net) -> CompiledNet:
 
 
 def _placed(table: Any, law: int) -> list[int]:
-    """Kind and offset of a law by its position; −1 is none."""
+    """Give kind and offset of a distribution by its position; −1 is none."""
     return [int(table.kinds[law]), int(table.offsets[law])] if law >= 0 else [0, 0]
 
 
@@ -169,7 +169,7 @@ def _modes(
 
 
 def _held_transitions(cells: Cells) -> list[int]:
-    """Immediate transitions that take from a cell that is not plain."""
+    """List the immediate transitions that take from a cell that is not plain."""
     held: dict[int, None] = {}
     for number, mode in enumerate(cells.modes):
         plain = [cells.is_plain[cells.index[arc.place, arc.colour]] for arc in mode.take]
@@ -190,7 +190,10 @@ def _timed_modes(cells: Cells) -> list[int]:
 
 
 def _timed(cells: Cells, laws: list[Law], streams: Numbering) -> list[tuple[int, ...]]:
-    """Mode, law, law of the first time (by position; −1: none) and stream of every timed mode."""
+    """List mode, distribution, that of the first time and stream of every timed mode.
+
+    Distributions are given by position; −1: none.
+    """
     rows: list[tuple[int, ...]] = []
     for number in _timed_modes(cells):
         mode = cells.modes[number]

@@ -63,7 +63,7 @@ class ProductForm:
         return tokens
 
     def _queueing(self, queue: Queue, here: list[int], loads: Floats) -> Floats:
-        """How many times as long colours wait in line as for the first server to become free.
+        """Compute how many times as long colours wait in line as for the first server to be free.
 
         1/((1 − σ')(1 − σ)), where σ is the load of colours that are served before or in turn with
         one, σ' of those before it (Cobham, 1954); without priorities σ' = 0.
@@ -75,7 +75,7 @@ class ProductForm:
         return factors
 
     def busy_servers(self, place: str) -> float:
-        """Mean number of servers at work."""
+        """Compute the mean number of servers at work."""
         queue = self.cells.queues[place]
         return sum(
             self._work(queue, at) for at, cell in enumerate(self.cells.all) if cell[0] == place
@@ -154,7 +154,7 @@ class ProductForm:
 
 
 def _rank(queue: Queue, colour: str) -> int:
-    """Which colours a queue serves first; 0 for all where it heeds no priorities."""
+    """Give a colour's priority (the highest is served first); 0 where the queue heeds none."""
     return dict(queue.priorities).get(colour, 0) if queue.discipline == "priority" else 0
 
 
@@ -205,7 +205,7 @@ def _by_chain(cells: Cells, most_states: int, no_form: str) -> NetOutcome:
 def _explored(
     rules: Markings, most_states: int
 ) -> tuple[dict[Marking, int], dict[Marking, list[Event]]]:
-    """Every marking that can be reached, by position, and what may happen there."""
+    """Find every marking that can be reached, by position, and what may happen there."""
     reached = {marking: at for at, marking in enumerate(rules.first)}
     events: dict[Marking, list[Event]] = {}
     waiting = list(reached)
@@ -226,7 +226,7 @@ def _explored(
 
 
 def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]]) -> Floats:
-    """The share of time in each marking."""
+    """Compute the share of time in each marking."""
     size = len(reached)
     rates = sparse.dok_array((size, size), dtype=np.float64)
     for marking, following in events.items():
@@ -260,7 +260,7 @@ def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]])
 def _outcome(
     cells: Cells, throughput: Floats, population: Floats, busy: Floats, how: str
 ) -> NetOutcome:
-    """The tables, as a simulation gives them; ``busy`` counts servers at work."""
+    """Make the tables, as a simulation gives them; ``busy`` counts servers at work."""
     stay_s = np.divide(
         population, throughput, out=np.full(population.size, np.nan), where=throughput > 0.0
     )

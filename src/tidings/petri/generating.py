@@ -37,7 +37,7 @@ def generate_net(workload: Workload, *, forwarding: str = FORWARDING[0]) -> Net:
 
 
 def exit_place(workload: Workload, node: int) -> str:
-    """The (flat) place of the generated net that events leave when a node is done with them."""
+    """Name the (flat) place of the generated net that events leave when a node is done."""
     centres = workload.nodes[node].centres
     name = _plain(workload.nodes[node].name)
     if _is_passed_by(workload, node):
@@ -46,7 +46,7 @@ def exit_place(workload: Workload, node: int) -> str:
 
 
 def _is_passed_by(workload: Workload, node: int) -> bool:
-    """Whether some flow does not use all queues of a node."""
+    """Test whether some flow does not use all queues of a node."""
     centres = workload.nodes[node].centres
     return any(
         law == NO_TIME and at in centres for flow in workload.flows for at, law in flow.services
@@ -54,7 +54,7 @@ def _is_passed_by(workload: Workload, node: int) -> bool:
 
 
 def colour_of(workload: Workload, flow: int) -> str:
-    """The colour of a flow in the generated net."""
+    """Give the colour of a flow in the generated net."""
     return workload.name_of(workload.flows[flow])
 
 
@@ -184,7 +184,7 @@ class _Generator:
                 yield Place(name=name, subnet=self._subnet(index))
 
     def _subnet(self, node: int) -> Subnet:
-        """The queues of a node one after the other, each with its colours' service times."""
+        """Make the queues of a node, one after the other, each with its colours' service times."""
         centres = self.workload.nodes[node].centres
         names = [_inner_name(self.workload, node, centre) for centre in centres]
         colours = [colour_of(self.workload, flow) for flow in self._visited[node]]
@@ -212,7 +212,7 @@ class _Generator:
         )
 
     def _passed_subnet(self, node: int) -> Subnet:
-        """The queues of a node; each colour goes from one that it uses to the next."""
+        """Make the queues of a node; each colour goes from one that it uses to the next."""
         load = self.workload
         names = {at: _inner_name(load, node, at) for at in load.nodes[node].centres}
         steps: dict[tuple[str, str], list[Mode]] = {}
@@ -238,7 +238,7 @@ class _Generator:
         )
 
     def _stopping(self, node: int, centre: int) -> list[int]:
-        """The flows that use a queue of a node."""
+        """List the flows that use a queue of a node."""
         flows = self.workload.flows
         return [
             flow for flow in self._visited[node] if dict(flows[flow].services)[centre] != NO_TIME
@@ -333,7 +333,7 @@ class _Generator:
                 )
 
     def _leaving(self) -> Iterator[Transition]:
-        """What a node is done with is forwarded, or gone."""
+        """Yield the transitions by which what a node is done with is forwarded, or gone."""
         for node, flows in sorted(self._visited.items()):
             modes = [mode for flow in flows for mode in self._forwarding(node, flow)]
             yield Transition(name=f"leave {self._node(node)}", modes=tuple(modes))
@@ -357,7 +357,7 @@ class _Generator:
         yield Mode(take=take, put=put)
 
     def _sent(self, flow: int, connection: int, share: float) -> Arc:
-        """A copy sent over a connection, on to its first place."""
+        """Make the arc of a copy sent over a connection, on to its first place."""
         ends = self.workload.connections[connection]
         if ends.centre is not None:
             colour = self._wire_colour(flow, connection)

@@ -24,7 +24,7 @@ LEAST_GAIN = 10.0  # tokens in a run; less may be a matter of where in a cycle r
 
 
 def may_grow(cells: Cells, traffic: Traffic) -> Bools:
-    """The cells of a net without overload that nothing shows to be stable."""
+    """Find the cells of a net without overload that nothing shows to be stable."""
     if all(mode.take and _puts_no_more(cells, number) for number, mode in enumerate(cells.modes)):
         return np.zeros(len(cells.all), dtype=bool)
     unknown = np.isnan(traffic.rates_per_s)
@@ -49,7 +49,7 @@ class Growth:
         self.last = np.zeros(size)  # population at the end of the latest run
 
     def add(self, present: Floats) -> None:
-        """The populations of one run, at the beginning and after each leg: [moment, cell]."""
+        """Add the populations of one run, at the beginning and after each leg: [moment, cell]."""
         changes = np.diff(present, axis=0)
         self._count += len(changes)
         self._sum += changes.sum(axis=0)
@@ -57,7 +57,7 @@ class Growth:
         self.last = present[-1]
 
     def grows(self) -> Bools:
-        """The cells whose population grows for certain."""
+        """Find the cells whose population grows for certain."""
         n = self._count
         if n < 3:
             return np.zeros_like(self._chosen)

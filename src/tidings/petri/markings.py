@@ -80,7 +80,7 @@ class Markings:
         return self._settled(empty, tuple(tokens), ()).targets
 
     def events(self, marking: Marking) -> Iterator[Event]:
-        """Everything that may happen next."""
+        """Yield everything that may happen next."""
         for number, ((serving, waiting), queue) in enumerate(
             zip(marking.lines, self.queues, strict=True)
         ):
@@ -110,7 +110,7 @@ class Markings:
     def _settled(
         self, marking: Marking, agenda: tuple[int, ...], ready: tuple[int, ...]
     ) -> _Following:
-        """Where tokens that arrive, or have been served, lead, until only time goes on."""
+        """Compute where tokens that arrive, or have been served, lead, until only time goes on."""
         following = _Following()
         waiting: list[tuple[float, _Moment]] = [(1.0, (marking, agenda, ready))]
         for _ in range(MOST_STEPS):
@@ -130,7 +130,7 @@ class Markings:
         )
 
     def _step(self, moment: _Moment) -> Iterator[tuple[float, _Moment]]:
-        """The one next thing that follows at once, with its probabilities; none if nothing does."""
+        """Yield what follows next and at once, with its probabilities; nothing if nothing does."""
         now, left, done = moment
         if done and not self.cells.is_plain[done[0]]:
             yield 1.0, (_with_held(now, done[0], 1), left, done[1:])
@@ -146,7 +146,7 @@ class Markings:
                     yield part * share, (self._taken(number, now), put, ())
 
     def _arrived(self, now: Marking, left: tuple[int, ...]) -> _Moment:
-        """After the first of some tokens has come to its place."""
+        """Give what follows after the first of some tokens has come to its place."""
         cell, rest = left[0], left[1:]
         queue = self.queue_of[cell]
         if queue < 0:
@@ -156,7 +156,7 @@ class Markings:
         return Marking(lines, now.held), rest, ()
 
     def _immediate(self, marking: Marking) -> Iterator[tuple[int, float]]:
-        """The modes over held tokens that may fire now, with their probabilities."""
+        """Yield the modes over held tokens that may fire now, with their probabilities."""
         able: dict[int, list[int]] = {}
         for number, mode in enumerate(self.cells.modes):
             transition = self.cells.transition_of[number]
@@ -187,7 +187,7 @@ class Markings:
         return marking
 
     def _puts(self, number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
-        """What a mode may put, with its probability: each arc by itself."""
+        """Yield what a mode may put, with its probability: each arc by itself."""
         arcs = self.cells.modes[number].put
         sides = [
             ((arc.share, True), (1.0 - arc.share, False)) if arc.share < 1.0 else ((1.0, True),)
@@ -225,7 +225,7 @@ class _Following:
         self.arrivals: dict[int, float] = {}
 
     def add(self, other: _Following, share: float) -> None:
-        """What follows with a probability."""
+        """Add what follows with a probability."""
         for marking, part in other.targets.items():
             self.targets[marking] = self.targets.get(marking, 0.0) + share * part
         for cell, mean in other.arrivals.items():
@@ -247,7 +247,7 @@ def _joined(queue: Queue, line: Line, cell: int) -> Line:
 
 
 def _completed(queue: Queue, priorities: tuple[int, ...], line: Line, cell: int) -> Line:
-    """The line after a token in service is done: the next one is begun."""
+    """Give the line after a token in service is done: the next one is begun."""
     serving, waiting = list(line[0]), list(line[1])
     serving.remove(cell)
     if waiting:

@@ -58,7 +58,7 @@ class Queue:
         return 1 if self.discipline == "infinite-server" else self.servers
 
     def law_of(self, colour: str) -> Law | None:
-        """The law of the service time of tokens of a colour; None where there is none."""
+        """Give the service time distribution of tokens of a colour; None where there is none."""
         return self.service if self.service is not None else dict(self.services).get(colour)
 
 
@@ -87,7 +87,7 @@ QUEUE = Kind(
 
 
 def _later(name: str) -> Kind:
-    """A record that is declared below, for nets inside nets."""
+    """Make the kind of a record that is declared below, for nets inside nets."""
     return Kind(
         label=name,
         read=lambda at: records.read_record(globals()[name], at),

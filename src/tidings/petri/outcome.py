@@ -16,7 +16,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 
 def queueing_places(cells: Cells, table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each place with a queue: what it is, and what all its colours add up to."""
+    """Make a row for each place with a queue: what it is, and what all its colours add up to."""
     here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
     own = {
         "place": list(cells.queues),
@@ -43,21 +43,21 @@ class NetOutcome(Shown):
     provenance: Mapping[str, Any]
 
     def cell(self, place: str, colour: str) -> pd.Series[Any]:
-        """The row of one place and colour."""
+        """Give the row of one place and colour."""
         rows = self.cells[(self.cells["place"] == place) & (self.cells["colour"] == colour)]
         if len(rows) != 1:
             raise InvalidInputError(f"no tokens of the colour '{colour}' reach '{place}'")
         return rows.iloc[0]
 
     def place(self, name: str) -> pd.Series[Any]:
-        """The row of one queueing place."""
+        """Give the row of one queueing place."""
         rows = self.places[self.places["place"] == name]
         if len(rows) != 1:
             raise InvalidInputError(f"'{name}' is not a place with a queue")
         return rows.iloc[0]
 
     def to_document(self) -> dict[str, Any]:
-        """The outcome as plain data for JSON."""
+        """Give the outcome as plain data for JSON."""
         return {
             "provenance": dict(self.provenance),
             "places": self.places.to_dict("records"),

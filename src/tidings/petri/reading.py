@@ -66,7 +66,7 @@ def _names(at: At) -> list[str]:
 def _check_level(
     net: At, prefix: str, colours: Sequence[str], modes: list[_Mode], tokens: dict[Cell, int]
 ) -> None:
-    """The places and transitions of a net or subnet, and what is nested in it."""
+    """Check the places and transitions of a net or subnet, and what is nested in it."""
     places = _names(net.inside("places"))
     for name in places:
         place = net.inside("places", name)
@@ -123,9 +123,9 @@ def _check_subnet(place: At, inner: At) -> None:
 
 
 def _check_timing(at: At) -> None:
-    """Modes of a transition are all immediate or all timed; only timed ones may take nothing.
+    """Check that modes of a transition are all immediate or all timed.
 
-    Weights are of immediate ones; what has none is dead.
+    Only timed ones may take nothing. Weights are of immediate ones; what has none is dead.
     """
     modes = [mode for mode in _each(at.inside("modes")) if isinstance(mode.value, Mapping)]
     timed = [mode.value.get("after") is not None for mode in modes]
@@ -161,7 +161,7 @@ def _arcs(
     colours: Sequence[str],
     put: bool = False,
 ) -> Iterator[tuple[Cell, int]]:
-    """The cells of a mode's arcs with counts, as far as they are in order; 0 if never put."""
+    """Yield the cells of a mode's arcs with counts, as far as they are valid; 0 if never put."""
     for arc in _each(at):
         place, colour = arc.inside("place").value, arc.inside("colour").value
         known = isinstance(place, str) and place in places
@@ -181,7 +181,7 @@ def _arcs(
 
 
 def _inner(place: At, name: str, end: str) -> str:
-    """The place itself, or of a subnet its first or last place, and so on inwards."""
+    """Name the place itself, or of a subnet its first or last place, and so on inwards."""
     inner = place.inside("subnet")
     chosen = inner.inside(end).value
     if not isinstance(inner.value, Mapping) or not isinstance(chosen, str):
@@ -239,7 +239,7 @@ def _report_dead(modes: Sequence[_Mode], alive: set[int], fed: set[Cell]) -> Non
 
 
 def _check_service(net: At, name: str, colour: str) -> None:
-    """Whatever colour comes to a queue must have a service time there."""
+    """Check that whatever colour comes to a queue has a service time there."""
     at = net
     for step, part in enumerate(name.split(SEPARATOR)):
         at = at.inside("places", part) if step == 0 else at.inside("subnet", "places", part)
@@ -272,12 +272,12 @@ def loads_net(text: str, name: str = "the text") -> Net:
 
 
 def checked(net: Net) -> Net:
-    """The net, built in Python, if nothing is wrong with it; else all that is, as for a file."""
+    """Check a net built in Python: give it if nothing is wrong, else report all, as for a file."""
     return _finish(At(net_document(net)), "the net")
 
 
 def net_from_document(document: Mapping[str, Any], name: str = "the document") -> Net:
-    """A net from plain values, as YAML gives them."""
+    """Read a net from plain values, as YAML gives them."""
     return _finish(At(dict(document)), name)
 
 
@@ -293,12 +293,12 @@ def _finish(place: At, name: str) -> Net:
 
 
 def net_document(net: Net) -> dict[str, Any]:
-    """The canonical document of a net, as plain values."""
+    """Write the canonical document of a net, as plain values."""
     return records.record_document(net)
 
 
 def dumps_net(net: Net) -> str:
-    """The canonical YAML text of a net; reading it gives the same net."""
+    """Write the canonical YAML text of a net; reading it gives the same net."""
     return yaml_text.dump(net_document(net))
 
 
@@ -308,7 +308,10 @@ def save_net(net: Net, path: str | os.PathLike[str]) -> None:
 
 
 def net_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a net file; what lies between fields the reader checks."""
+    """Make the JSON Schema (draft 2020-12) of a net file.
+
+    What lies between fields the reader checks.
+    """
     schema = records.record_schema(Net)
     schema["properties"]["tidings_net"] = {"const": FORMAT_VERSION, "description": "format version"}
     return {

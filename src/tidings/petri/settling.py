@@ -48,7 +48,7 @@ def _relaxation_times_s(cells: Cells, traffic: Traffic) -> Iterator[tuple[str, f
 
 
 def unsettled(totals: NetTotals, traffic: Traffic, length_s: float) -> list[str]:
-    """What to say where measured rates or loads are not those of the traffic equations.
+    """Warn where measured rates or loads are not those of the traffic equations.
 
     Differences count in standard errors over replications, by Student's t, and these are at least
     those of Poisson counts: few or regular events hardly differ between runs.

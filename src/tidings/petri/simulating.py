@@ -112,7 +112,7 @@ def simulate_net(
 def replicate_net(
     net: Net, *, seed: int, replication: int, warmup_s: float, duration_s: float
 ) -> NetCounts:
-    """The counts of one replication, the same as inside a simulation of many."""
+    """Run one replication and give its counts, the same as inside a simulation of many."""
     options = NetOptions(seed=seed)
     return _replication(compile_net(checked(net)), options, warmup_s, duration_s, replication)
 
@@ -162,14 +162,14 @@ def _in_legs(
 
 
 def _present(world: Any, compiled: CompiledNet) -> Floats:
-    """How many tokens each cell holds."""
+    """Count the tokens that each cell holds."""
     owners = world.tables["tokens"].cell
     counts = np.bincount(owners[owners >= 0], minlength=len(compiled.cells.all))
     return counts.astype(np.float64)
 
 
 def _ages(world: Any, compiled: CompiledNet, now_s: float) -> Floats:
-    """How long the tokens of each cell have been at their place, added up, in seconds."""
+    """Add up how long the tokens of each cell have been at their place, in seconds."""
     tokens = world.tables["tokens"]
     there = tokens[tokens.cell >= 0]
     count = len(compiled.cells.all)
@@ -203,7 +203,7 @@ def _forget(world: Any) -> None:
 
 
 def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
-    """How much time passes between two firings, in seconds; from trials that double in length."""
+    """Measure the time between two firings, in seconds; from trials that double in length."""
     length_s = _shortest_time_s(compiled)
     while True:
         window = Window(end_s=length_s, curves=False, max_tokens=options.max_tokens)
@@ -224,7 +224,10 @@ def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
 def _long_enough(
     compiled: CompiledNet, traffic: Traffic, pace_s: float
 ) -> tuple[float, float, list[str]]:
-    """Time to leave out at least, time to measure, in seconds; what to say where that is much."""
+    """Compute the least time to leave out and the time to measure, in seconds.
+
+    Also gives what to say where that is much.
+    """
     name, relaxation_s = slowest(compiled.cells, traffic)
     usual_s, most_s = USUAL_FIRINGS * pace_s, MOST_FIRINGS * pace_s
     wanted_s = RUN_TIMES * relaxation_s
@@ -244,7 +247,7 @@ def _long_enough(
 
 
 def _shortest_time_s(compiled: CompiledNet) -> float:
-    """The least mean of all laws above 0, in seconds; from there on trials grow."""
+    """Find the least mean above 0 of all distributions, in seconds; from there on trials grow."""
     cells = compiled.cells
     laws = [mode.after for mode in cells.modes]
     for cell in cells.all:
@@ -266,7 +269,7 @@ class _Pilots:
         self._latest: dict[int, tuple[float, Floats]] = {}  # by number: length, populations
 
     def __call__(self, number: int, length_s: float) -> ArrayLike:
-        """The samples of a run of a number and a length."""
+        """Run a pilot of a number and a length, in seconds, and give its samples."""
         compiled = self._compiled
         window = Window(
             end_s=length_s,
@@ -308,7 +311,7 @@ def _until_precise(series: Series[NetCounts], totals: NetTotals, options: NetOpt
 
 
 def _left_out(totals: NetTotals) -> list[str]:
-    """What to say where the precision of some mean residence times is not looked at."""
+    """Warn where the precision of some mean residence times is not looked at."""
     rare = int(totals.rare().sum())
     if not rare:
         return []

@@ -53,7 +53,7 @@ class NetTotals:
         self._bins = {name: _empty_bins(shape) for name in ("residence", "age")}
 
     def add(self, counts: NetCounts) -> None:
-        """One replication more."""
+        """Add one replication."""
         self.replications += 1
         cells = np.ones(len(self.compiled.cells.all))
         self.throughput.add(counts.departures, counts.length_s * cells)
@@ -77,32 +77,32 @@ class NetTotals:
                 np.maximum(highest, np.where(some, table["highest"], 0.0), out=highest)
 
     def _by_queue(self, values: Floats) -> Floats:
-        """Values of cells added up over the colours of each queueing place."""
+        """Add up values of cells over the colours of each queueing place."""
         queued = self._queue_of >= 0
         sums: Floats = np.zeros(self.utilisation.x.size)
         np.add.at(sums, self._queue_of[queued], values[queued])
         return sums
 
     def relative_half_width(self) -> float:
-        """Half the widest confidence interval of mean residence times, as a share of them.
+        """Give half the widest confidence interval of mean residence times, as a share of them.
 
         Of cells that matter: those where tokens stay at all, and not next to never come.
         """
         return self.residence.relative_half_width(self.frequent())
 
     def frequent(self) -> Bools:
-        """The cells where tokens stay, and that they leave often enough to wait for."""
+        """Find the cells where tokens stay, and that they leave often enough to wait for."""
         left = self.residence.w
         often: Bools = (self.residence.x > 0.0) & (left > RARE * left.max(initial=0.0))
         return often
 
     def rare(self) -> Bools:
-        """The cells where tokens stay, but next to never come."""
+        """Find the cells where tokens stay, but next to never come."""
         seldom: Bools = (self.residence.x > 0.0) & ~self.frequent()
         return seldom
 
     def outcome(self, provenance: dict[str, Any]) -> NetOutcome:
-        """Everything as tables."""
+        """Give everything as tables."""
         cells = self.compiled.cells
         table = pd.DataFrame(
             {

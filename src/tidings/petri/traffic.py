@@ -36,7 +36,7 @@ class Traffic:
 
 
 def solve_traffic(cells: Cells) -> Traffic:
-    """The rates and loads that the traffic equations give; refuses tokens that multiply."""
+    """Solve the traffic equations for rates and loads; refuse tokens that multiply."""
     count = len(cells.all)
     clocks = {index: rate for index in range(count) if (rate := _clock_rate(cells, index))}
     unknown = _unknown(cells, clocks)
@@ -70,7 +70,7 @@ def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array
 
 
 def _put(cells: Cells, mode: Mode) -> dict[int, float]:
-    """Mean tokens of the cells that a mode puts."""
+    """Compute the mean tokens that a mode puts, by cell."""
     tokens: dict[int, float] = {}
     for arc in mode.put:
         cell = cells.index[arc.place, arc.colour]
@@ -79,7 +79,10 @@ def _put(cells: Cells, mode: Mode) -> dict[int, float]:
 
 
 def _clock_rate(cells: Cells, index: int) -> float | None:
-    """How often tokens of a cell leave that begin in an infinite server and always come back."""
+    """Compute how often tokens leave an infinite server where they begin and always come back.
+
+    This is per second and for one cell; None for all other cells.
+    """
     cell = cells.all[index]
     queue, tokens = cells.queue_of(cell), cells.tokens(cell)
     if queue is None or queue.discipline != "infinite-server" or not tokens:
@@ -100,7 +103,7 @@ def _comes_back(cells: Cells, number: int, index: int) -> bool:
 
 
 def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
-    """Cells that get tokens whose rate the equations do not tell, and all behind them."""
+    """Find cells that get tokens whose rate the equations do not give, and all behind them."""
     unknown = np.zeros(len(cells.all), dtype=bool)
     waiting = [
         index for index, cell in enumerate(cells.all) if cells.tokens(cell) and index not in clocks
@@ -134,7 +137,7 @@ def _solved(
 
 
 def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
-    """Offered work for each server of every queueing place, of the cells whose rate is known."""
+    """Compute the offered work per server of every queueing place, of cells whose rate is known."""
     loads: dict[str, float] = {}
     for cell, rate in zip(cells.all, rates, strict=True):
         queue = cells.queue_of(cell)

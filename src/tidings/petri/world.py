@@ -32,7 +32,7 @@ class Window:
 
 
 def make_world(compiled: CompiledNet, window: Window, seed: int, replication: int) -> World:
-    """A world at time 0: tokens where they begin, sources at a stationary moment."""
+    """Make a world at time 0: tokens where they begin, sources at a stationary moment."""
     start = int(compiled.numbers["initial"])
     room = max(FIRST_ROOM, start + 2 * int(compiled.numbers["most_put"]) + 2)
     tables: dict[str, Any] = {name: np.array(table) for name, table in compiled.tables.items()}
@@ -63,7 +63,7 @@ def make_world(compiled: CompiledNet, window: Window, seed: int, replication: in
 
 
 def _free_tokens(size: int, first: int = 0) -> NDArray[Any]:
-    """Free tokens, each pointing to the next, the last to none."""
+    """Make free tokens, each pointing to the next, the last to none."""
     table = np.zeros(size, dtype=layout.TOKEN)
     table["next"] = np.arange(first + 1, first + size + 1)
     table["next"][-1:] = -1
@@ -114,7 +114,7 @@ def _grow(world: World, compiled: CompiledNet, window: Window) -> None:
 
 
 def _too_many(world: World, compiled: CompiledNet) -> str:
-    """What to say of too many tokens: where most of them are, and which."""
+    """Say that there are too many tokens: where most of them are, and which."""
     tokens = world.tables["tokens"]
     counts = np.bincount(tokens.cell[tokens.cell >= 0], minlength=len(compiled.cells.all))
     worst = int(np.argmax(counts))

@@ -44,7 +44,7 @@ PEERS = ("publishers", "subscribers")
 
 
 def adjust(system: System, verb: str, target: str, text: str) -> System:
-    """The system with one thing changed wherever the target means it."""
+    """Change one property of a system in every record that the target means."""
     how = ADJUSTMENTS[verb]
     value = _read(how, verb, text)
     if verb == "lifetime" and target == ALL:
@@ -55,7 +55,7 @@ def adjust(system: System, verb: str, target: str, text: str) -> System:
 
 
 def change_recovery(system: System, verb: str, text: str) -> System:
-    """The system under another scheme of recovery, or with another time of it."""
+    """Change the recovery scheme of a system, or one of the scheme's times."""
     kind: Kind = records.document_fields(Recovery)[verb].metadata["kind"]
     value = None if verb == "timeout" and text == _NOTHING else read_value(kind, text)
     if verb == "scheme" and value == "none":
@@ -65,7 +65,7 @@ def change_recovery(system: System, verb: str, text: str) -> System:
 
 
 def read_value(kind: Kind, text: str) -> Any:
-    """A value of a kind as it stands in system files."""
+    """Read a value of a kind as it is written in system files."""
     place = yaml_text.parse(text)
     value = None if place.problems else kind.read(place)
     if place.problems:
@@ -115,7 +115,7 @@ def _bursts(publisher: Publisher, value: None) -> Publisher | None:
 
 
 def _read_rate(place: Any) -> Any:
-    """A rate such as 5/s (a Poisson stream), or a law of the time between two events."""
+    """Read a rate such as 5/s (a Poisson stream), or a distribution of times between two events."""
     if isinstance(place.value, int | float) or (
         isinstance(place.value, str) and "/" in place.value
     ):
@@ -140,7 +140,10 @@ def _service(broker: Broker, value: Any) -> Broker | None:
 
 
 def _worked(broker: Broker, factor: Factor) -> Broker | None:
-    """A broker all of whose work takes so many times as long."""
+    """Multiply all service times of a broker by a factor.
+
+    None where the broker has no stations.
+    """
     if not broker.stations:
         return None
 
@@ -169,7 +172,7 @@ def _servers(broker: Broker, value: int) -> Broker | None:
 
 
 def _through(edit: Callable[[Channel, Any], Channel | None]) -> Callable[[Any, Any], Any]:
-    """An edit of a channel as one of a link (both directions) or of a peer (its own link)."""
+    """Turn an edit of a channel into one of a link (both directions) or a peer (its own link)."""
 
     def on_record(record: Any, value: Any) -> Any:
         if not isinstance(record, Link):
@@ -190,7 +193,7 @@ def _delay(channel: Channel, value: Any) -> Channel | None:
 
 
 def _wider(record: Any, value: Any) -> Any:
-    """A link, a peer's own link or a shared network of another bandwidth."""
+    """Change the bandwidth of a link, of a peer's own link or of a shared network."""
     if not isinstance(record, Network):
         return _through(_bandwidth)(record, value)
     if value is None:
@@ -245,9 +248,7 @@ def _connected(field: str) -> Callable[[Any, Any], Any]:
 
 
 def _lives(system: System, peer: Any, value: Any) -> Any:
-    """A publisher whose events are of use for another time, or a subscriber that takes another
-    age as late.
-    """
+    """Change how long a publisher's events are of use, or which age a subscriber takes as late."""
     if not isinstance(peer, Publisher):
         return own_field("lifetime")(peer, value)
     content = _contents(peer.content, value)
@@ -258,7 +259,7 @@ def _lives(system: System, peer: Any, value: Any) -> Any:
 
 
 def _contents(content: Content, value: Any) -> Content:
-    """Contents whose own lifetimes are scaled, or give way to one that holds for all."""
+    """Scale the own lifetimes of contents, or drop them for one that holds for all."""
 
     def own(holder: Any) -> Any:
         return replace(holder, lifetime=new_law(holder.lifetime, _none_unless_factor(value)))
@@ -273,7 +274,7 @@ def _none_unless_factor(value: Any) -> Any:
 
 
 def _with_lifetimes(system: System, value: Any) -> System:
-    """All lifetimes scaled, or one for all events, whoever publishes or receives them."""
+    """Scale all lifetimes, or set one for all events, whoever publishes or receives them."""
     inner = _none_unless_factor(value)
 
     def own(peer: Any) -> Any:

@@ -41,7 +41,7 @@ class State:
     brokers: pd.DataFrame
 
     def is_that_of(self, other: State) -> bool:
-        """Whether another state is the same for all whom this one knows."""
+        """Test whether another state is the same for all subscribers that this one knows."""
         pairs = [(self.shares, other.shares[: len(self.shares)])]
         pairs += [(self.brokers[name], other.brokers[name]) for name in _BUSY]
         return all(np.allclose(*p, rtol=NOTHING, atol=NOTHING, equal_nan=True) for p in pairs)
@@ -73,7 +73,7 @@ def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
 
 
 def joined(system: System, newcomers: Iterable[Subscriber]) -> System:
-    """The system with newcomers in it, by names that are not taken."""
+    """Add newcomers to a system, under names that are not taken."""
     taken = {each.name for each in system.subscribers}
     named = []
     for each in newcomers:
@@ -89,7 +89,7 @@ def joined(system: System, newcomers: Iterable[Subscriber]) -> System:
 def quiet_effects(
     newcomer: Subscriber, brokers: Sequence[str], system: System, before: State
 ) -> dict[str, Effect]:
-    """Effects at brokers that have the events already, by one prediction for all of them.
+    """Predict effects at brokers that have the events already, by one prediction for all of them.
 
     There are none where even so something else has changed: brokers count heads, or those whose
     events they are come and go.
@@ -107,7 +107,7 @@ def quiet_effects(
 
 
 def effect_at(broker: str, newcomer: Subscriber, system: System, before: State) -> Effect:
-    """The effect at one broker, by a prediction of its own."""
+    """Predict the effect at one broker, by a prediction of its own."""
     after = state(joined(system, [replace(newcomer, at=broker)]))
     losses = before.shares - after.shares[:-1]
     return Effect(
@@ -135,7 +135,10 @@ def reached_brokers(system: System, newcomer: Subscriber) -> set[str]:
 
 
 def _reached(routes: Routes, interest: Ints, home: int, content_class: int) -> set[int]:
-    """The brokers that events of a class come to from a broker, along arcs behind which one is."""
+    """Find the brokers that events of a class reach from a broker.
+
+    They follow arcs behind which at least one subscriber wants them.
+    """
     tree = routes.trees[routes.tree_of_class[content_class]]
     seen, ahead = {home}, [home]
     while ahead:
@@ -163,7 +166,7 @@ class Place:
     evidence: Evidence | None = None  # where the system with the newcomer there was looked at
 
     def to_document(self) -> dict[str, Any]:
-        """The place as plain data."""
+        """Give this broker's entry as plain data."""
         names = ("broker", "share", "margin", "who", "admits")
         seen = self.evidence
         return {
@@ -195,7 +198,7 @@ class Admission(Shown):
         return OPEN if any(each is None or each.verdict == OPEN for each in seen) else MISSES
 
     def to_document(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """Give the answer as plain data for JSON."""
         chosen = self.choice.to_document() if self.choice else {}
         document = {
             "subscriber": self.subscriber,
@@ -226,7 +229,10 @@ class _Kind:
         self.known[at], self.quiet[at] = True, effect.quiet
 
     def grow(self) -> None:
-        """One more is there, who changed nothing; what others take from it is to be predicted."""
+        """Add a subscriber that changed nothing.
+
+        What others take from it is still to be predicted.
+        """
         self.losses = np.column_stack([self.losses, np.zeros(len(self.losses))])
         self.known &= self.quiet
 
@@ -263,7 +269,7 @@ class Admissions:
             table.learn(index[name], effects[name])
 
     def ask(self, newcomer: Subscriber, *, target: float, brokers: Sequence[str] = ()) -> Admission:
-        """Whether a newcomer (or ``count`` of them) may come, at which of the brokers.
+        """Decide whether a newcomer (or ``count`` of them) may come, and at which of the brokers.
 
         Where none is named, those that have its events already come first, for there it takes
         nothing from anybody; all others are looked at only where none of these admits it.
@@ -282,7 +288,7 @@ class Admissions:
     def _places(
         self, newcomer: Subscriber, target: float, brokers: Sequence[str]
     ) -> tuple[Place, ...]:
-        """What becomes of a newcomer at these brokers, best first."""
+        """Assess a newcomer at each of these brokers, best first."""
         if not brokers:
             return ()
         self.prepare(newcomer, brokers)
@@ -307,7 +313,7 @@ class Admissions:
         return tuple(places)
 
     def prove(self, newcomer: Subscriber, answer: Admission, play: Play | None) -> Admission:
-        """The answer by evidence: the best place that the simulation does not speak against."""
+        """Check the answer by simulation: take the best broker that it does not speak against."""
         places = list(answer.places)
         for number, place in enumerate(places[:MOST_PLAYED]):
             if not place.admits:
@@ -355,7 +361,7 @@ class Admissions:
         self._heads = np.where(asked, heads, 0)
 
     def _table(self, newcomer: Subscriber) -> _Kind:
-        """What is known of newcomers of this kind."""
+        """Give what is known of newcomers of this kind, one row per broker."""
         kind, count = self._kind_of(newcomer), len(self.system.brokers)
         if kind not in self._kinds:
             reached = reached_brokers(self.system, newcomer)
@@ -369,7 +375,10 @@ class Admissions:
         return self._kinds[kind]
 
     def _kind_of(self, newcomer: Subscriber) -> Subscriber:
-        """What newcomers of one kind have in common: all but names, homes, and mostly numbers."""
+        """Reduce a newcomer to what its kind has in common.
+
+        That is all but names, homes, and mostly numbers.
+        """
         count = newcomer.count if self._heads_matter(newcomer) else 1
         return replace(newcomer, name="newcomer", at="", count=count, group=None, target=None)
 
@@ -380,22 +389,25 @@ class Admissions:
         return changing or self.system.recovery is not None
 
     def _heads_matter(self, newcomer: Subscriber) -> bool:
-        """Whether two of a kind do more than one: they come and go, or brokers count them."""
+        """Test whether two of a kind do more than one: they come and go, or brokers count them."""
         services = [each.service for broker in self.system.brokers for each in broker.stations]
         counted = any(each is not None and each.per_subscription for each in services)
         return counted or newcomer.connectivity is not None or newcomer.stays is not None
 
     def _margins(self, losses: Floats) -> Floats:
-        """[place, subscriber] what everybody would have above their target; infinite if none."""
+        """Compute how far each is above its target, as [broker, subscriber].
+
+        Infinite for who has no target, or is below it already and loses nothing.
+        """
         left = self._before.shares - self._wanted - losses
         # Whoever is below the target already is not let down by a newcomer that costs nothing.
         left = np.where((left < 0.0) & (losses <= 0.0), np.inf, left)
         return np.where(np.isnan(left), np.inf, left)
 
     def _last(self, margins: Floats, newcomers: int) -> tuple[NDArray[np.int64], Floats]:
-        """By place the last of those who must get their target, best off first, and its margin.
+        """Find, by broker, the last of those who must get their target, and its margin.
 
-        Newcomers get theirs, or do not come.
+        They are taken best off first. Newcomers get theirs, or do not come.
         """
         places, everybody = np.arange(len(margins)), newcomers + self._heads.sum()
         # Nobody else has to, where newcomers are as many as are asked for.
@@ -411,7 +423,7 @@ class Admissions:
         return last, margins[places, last]
 
     def _judged(self, newcomer: Subscriber, place: Place) -> System:
-        """The system with a newcomer, in which whom it does not let down asks for nothing."""
+        """Add a newcomer to the system; those it does not let down get target 0."""
         kind, at = self._table(newcomer), self.system.broker_index[place.broker]
         spared = np.isinf(self._margins(kind.losses[[at]])[0]) & ~np.isnan(self._wanted)
         everyone = (

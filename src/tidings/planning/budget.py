@@ -65,7 +65,7 @@ class Remedy:
         return "; ".join(self.changes)
 
     def to_document(self) -> dict[str, Any]:
-        """The change and what it gives as plain data."""
+        """Give the change and what it gains as plain data."""
         names = ("change", "on_time", "gain", "error")
         return {name: getattr(self, name) for name in names}
 
@@ -121,7 +121,7 @@ class Budget(Shown):
         return f"{100 * self.outcome.on_time:.1f} % on time{cause}"
 
     def to_document(self, worst: int | None = None) -> dict[str, Any]:
-        """The budget as plain data for JSON, the worst subscribers first."""
+        """Give the budget as plain data for JSON, the worst subscribers first."""
         own = ["subscriber", "broker", "count", "on_time", "error", "by", "delay_mean_s"]
         rows = by_share(self.outcome.subscribers)[own]
         of = causes_of(self.outcome)
@@ -275,7 +275,10 @@ class _Search:
         return float(margins[known][best_first][asked])
 
     def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
-        """Changes by what they give according to theory, best first, and those not predicted."""
+        """Rank changes by what they gain according to theory, best first.
+
+        Also gives those that could not be predicted, each with the reason.
+        """
         remedies, untried = [], {}
         for number, each in enumerate(dict.fromkeys(changes), start=1):
             self.progress(f"{'; '.join(each)}, {number} of {len(changes)} changes")
@@ -289,11 +292,11 @@ class _Search:
         return tuple(sorted(remedies, key=self._rank)), untried
 
     def _reaches(self, remedy: Remedy) -> bool:
-        """Whether the share of all events that is asked for is reached."""
+        """Test whether a change reaches the share of all events that is asked for."""
         return self.target is not None and remedy.on_time >= self.target
 
     def _rank(self, remedy: Remedy) -> tuple[bool, float, float]:
-        """Those that meet the target first, the smallest change of them; then by what they give.
+        """Rank a change: those that meet the target first, smallest first; then by what they gain.
 
         Of changes that give as much, the one against the dearest cause stays first.
         """
@@ -311,7 +314,10 @@ class _Search:
         )
 
     def _sized(self, remedy: Remedy, meets: Callable[[Remedy], bool]) -> Remedy:
-        """The same change, as small as meets the target; as it is where none does or none is."""
+        """Shrink or grow a change until it just meets the target.
+
+        It stays as it is where no size does, or where it has no size.
+        """
         if not _factors(remedy.changes):
             return remedy
         high, best = 1.0, remedy
@@ -369,7 +375,7 @@ class _Search:
         return Aim(standing=stands, least=least, is_smallest=self._by_theory)
 
     def _enough(self, helping: list[Remedy], spare: float) -> Remedy | None:
-        """The smallest change after which the worst off has so much to spare, by theory."""
+        """Find the smallest change after which the worst off has so much to spare, by theory."""
 
         def meets(remedy: Remedy) -> bool:
             return remedy.margin >= spare
@@ -380,7 +386,7 @@ class _Search:
         return min(enough, key=lambda each: _size(each.changes), default=None)
 
     def proven(self, tried: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
-        """The same with the best of them predicted as precisely as the system as it is.
+        """Predict the best of the changes again, as precisely as the present system; keep the rest.
 
         Before and after a change theory may be off by as much as it is off now, either way: whoever
         is no further behind the best may be the best.
@@ -399,7 +405,7 @@ class _Search:
         return (*sorted(proven, key=self._rank), *rest)
 
     def _proof(self, remedy: Remedy) -> Remedy:
-        """The same change, predicted as precisely as the system as it is; each once."""
+        """Predict a change as precisely as the present system, each change only once."""
         if remedy.changes not in self._proofs:
             self._proofs[remedy.changes] = self._proved(remedy)
         return self._proofs[remedy.changes]
@@ -430,7 +436,7 @@ class _Search:
 
 
 def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
-    """The outcome of these subscribers alone; of all for None."""
+    """Restrict an outcome to these subscribers; None keeps all."""
     if of is None:
         return outcome
     rows = outcome.subscribers
@@ -438,13 +444,13 @@ def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
 
 
 def _factors(changes: Changes) -> list[float]:
-    """The factors of changes; empty where one of them has none."""
+    """List the factors of changes; empty where one of them has none."""
     factors = [_FACTOR.search(each) for each in changes]
     return [float(each[1]) for each in factors if each] if all(factors) else []
 
 
 def _scaled(changes: Changes, power: float) -> Changes:
-    """The changes with this power of their factors, in three digits, rather larger than smaller."""
+    """Raise the factors of changes to a power, in three digits, rather larger than smaller."""
     return tuple(
         _FACTOR.sub(f" x{_three_digits(factor**power)}", each)
         for each, factor in zip(changes, _factors(changes), strict=True)
@@ -458,13 +464,16 @@ def _three_digits(factor: float) -> str:
 
 
 def _size(changes: Changes) -> float:
-    """How large changes are: the logarithms of their factors; unknown ones count as three times."""
+    """Measure how large changes are: the sum of absolute logs of their factors.
+
+    Changes without a factor count as log 3.
+    """
     factors = _factors(changes)
     return sum(abs(math.log(each)) for each in factors) if factors else math.log(3.0)
 
 
 def _error(outcome: Outcome) -> float:
-    """Half the 95 % interval of the share of all events: rows may all be off the same way."""
+    """Compute half the 95 % interval of the share of all events: rows may all be off one way."""
     rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     weight = rows["wanted_per_s"] * rows["count"]
     total = float(weight.sum())

@@ -65,7 +65,7 @@ class Capacity(Shown):
         return next((OPEN for each in decisive if each.evidence.verdict == OPEN), MISSES)
 
     def to_document(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """Give the answer as plain data for JSON."""
         options = [{"size": each.size, **each.evidence.to_document()} for each in self.options]
         chosen = self.choice.evidence.to_document() if self.choice else {}
         document = {
@@ -88,7 +88,7 @@ def least_speed(
     play: Play | None = None,
     progress: Progress = lambda _: None,
 ) -> Capacity:
-    """The least factor on the speed of a broker (or of all) with which the target is met.
+    """Find the least factor on the speed of a broker (or of all) with which the target is met.
 
     By bisection on a logarithmic scale: a faster broker makes nobody's events later. From the
     least that is predicted to be enough on, faster ones are looked at until one surely is.
@@ -134,7 +134,10 @@ def _least_predicted(meets: Callable[[float], bool]) -> float | None:
 
 
 def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
-    """The least size from this one on that meets the target: ever longer steps, then between."""
+    """Find the least size from this one on that meets the target.
+
+    Tries longer and longer steps, then sizes between the last two.
+    """
     low, size, step = least, least, CLOSE
     while not meets(size):
         if size >= FASTEST:
@@ -146,7 +149,7 @@ def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
 def narrowed(
     meets: Callable[[float], bool], low: float, high: float, *, close: float = CLOSE
 ) -> float:
-    """The least size that meets the target, between one that does not and one that does."""
+    """Narrow the least size that meets the target, between one that does not and one that does."""
     while high > low * (1 + close) * (1 + 1e-12):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
@@ -154,7 +157,7 @@ def narrowed(
 
 
 def faster(system: System, broker: str, factor: float) -> System:
-    """The system in which a broker (or all) work so many times as fast."""
+    """Make a broker (or all) work so many times as fast."""
     return changed(system, [f"speed {in_quotes(broker)} x{factor!r}"])
 
 
@@ -181,7 +184,7 @@ def least_copies(
 
 
 def shared_out(system: System, broker: str, number: int) -> System:
-    """The system in which so many brokers like one at the edge share its subscribers evenly.
+    """Share the subscribers of a broker at the edge evenly among so many brokers like it.
 
     Each is linked as it is and fails with whatever it fails with; subscribers with a ``count`` are
     divided. Publishers stay where they are. A broker that others are reached through cannot be
@@ -216,7 +219,7 @@ def shared_out(system: System, broker: str, number: int) -> System:
 
 
 def _unused(name: str, taken: set[str]) -> Iterator[str]:
-    """Names like one that nobody has yet: ``edge 2``, ``edge 3``, …"""
+    """Yield names like one that nobody has yet: ``edge 2``, ``edge 3``, …"""
     return (each for index in count(2) if (each := f"{name} {index}") not in taken)
 
 
@@ -228,7 +231,7 @@ def _relinked(link: Link, broker: str, copy: str) -> Link:
 def _dealt(
     subscribers: Iterable[Subscriber], broker: str, copies: list[str]
 ) -> Iterator[Subscriber]:
-    """The subscribers with the heads of one broker dealt out in turn."""
+    """Yield all subscribers, those of one broker dealt out to its copies, head by head in turn."""
     subscribers = tuple(subscribers)
     heads, taken = 0, {each.name for each in subscribers}
     for each in subscribers:
@@ -242,7 +245,7 @@ def _dealt(
 def _divided(
     subscriber: Subscriber, copies: list[str], first: int, others: Iterator[str]
 ) -> Iterator[Subscriber]:
-    """A subscriber with its heads shared out, beginning with one of the brokers."""
+    """Yield the parts of a subscriber shared out among brokers, beginning with one of them."""
     for turn in range(len(copies)):
         place = (first + turn) % len(copies)
         heads = (subscriber.count + len(copies) - 1 - turn) // len(copies)

@@ -50,12 +50,12 @@ _ALL = ("brokers", "links", "publishers", "subscribers")
 
 
 def check_whole(system: System, name: str) -> System:
-    """The same system, read anew: what no longer fits together is told as of any system file."""
+    """Read the system anew; what no longer fits together is reported as for any system file."""
     return reading.from_document(reading.system_document(system), name)
 
 
 def remove(system: System, target: str) -> System:
-    """Without a broker (nor its links and peers), a link, or a peer; nor what is said of them."""
+    """Remove a broker (with its links and peers), a link or a peer, and all that mentions them."""
     check_target(system, _ALL, target)
     gone = {broker.name for broker in system.brokers if means(target, broker)}
     kept: dict[str, Any] = {
@@ -92,7 +92,7 @@ def _known_errors(system: System, left: set[str]) -> tuple[tuple[str, float], ..
 
 
 def move(system: System, target: str, home: str) -> System:
-    """Peers at another home broker."""
+    """Move peers to another home broker."""
     peers = tuple(s for s in ("publishers", "subscribers") if _has(system, s, target))
     return edited(system, peers or ("subscribers",), target, lambda peer: replace(peer, at=home))
 
@@ -102,7 +102,7 @@ def _has(system: System, section: str, target: str) -> bool:
 
 
 def add(system: System, count: int, model: str, home: str | None = None) -> System:
-    """So many subscribers more like one there is, at its broker or at another."""
+    """Add so many subscribers like an existing one, at its broker or at another."""
     check_target(system, ("subscribers",), model)
     like = next((each for each in system.subscribers if each.name == model), None)
     if like is None:
@@ -117,7 +117,7 @@ def add(system: System, count: int, model: str, home: str | None = None) -> Syst
 
 
 def put(system: System, verb: str, name: str, text: str) -> System:
-    """With a record as it stands in a system file, in the place of one of that name or new."""
+    """Put in a record written as in a system file: new, or in place of the one of that name."""
     section = f"{verb}s"
     place = yaml_text.parse(text)
     record = None if place.problems else _read(verb, name, place)
@@ -155,7 +155,7 @@ class Change:
     text: str
 
     def refuse(self, want: str) -> InvalidInputError:
-        """What is said where a change cannot be made out or made."""
+        """Make the error for a change that cannot be understood or made."""
         return InvalidInputError(f"the change {quoted(self.text)}: wants {want}")
 
 
@@ -200,7 +200,7 @@ def changed(system: System, changes: Sequence[str], below: Sequence[str] | None 
 
 
 def quoted(text: str) -> str:
-    """A text between marks that it has none of itself, where there are such.
+    """Quote a text with marks that it does not contain itself, where there are such.
 
     >>> print(quoted("rate all x2"), quoted("remove 'a b'"))
     'rate all x2' "remove 'a b'"

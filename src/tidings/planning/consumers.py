@@ -41,7 +41,7 @@ class ConsumersPlan(Capacity):
     changes: tuple[str, ...]  # that lead to the plan
 
     def to_document(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """Give the answer as plain data for JSON."""
         document = Capacity.to_document(self)
         settings = [plain(asdict(each)) for each in self.settings]
         group = {"group": document.pop("broker")}
@@ -94,7 +94,7 @@ def plan_group(
 
 
 def _found(system: System, name: str | None) -> Subscriber:
-    """The group that is asked for; the only one, where none is named."""
+    """Find the consumer group that is asked for; the only one, where none is named."""
     groups = [each for each in system.subscribers if each.consumers is not None]
     chosen = [each for each in groups if name in (None, each.name)]
     listed = ", ".join(each.name for each in groups[:6]) or "none"
@@ -114,7 +114,7 @@ def _found(system: System, name: str | None) -> Subscriber:
 
 
 def _range(system: System, name: str) -> tuple[int, int]:
-    """The least number of members that carries the load, and the most that is tried."""
+    """Compute the least number of members that carries the load, and the most that is tried."""
     compiled = compile_system(system)
     at = [each.subscriber.name for each in compiled.groups].index(name)
     group, rate_per_s = compiled.groups[at], float(compiled.group_arrivals[at])
@@ -127,7 +127,7 @@ def _range(system: System, name: str) -> tuple[int, int]:
 
 
 def _least(meets: Callable[[int], bool], least: int, most: int) -> int | None:
-    """The least number that meets the target: ever longer steps, then between."""
+    """Find the least number that meets the target: longer and longer steps, then between."""
     low, members, step = least - 1, least, 1
     while not meets(members):
         if members >= most:
@@ -140,7 +140,7 @@ def _least(meets: Callable[[int], bool], least: int, most: int) -> int | None:
 
 
 def _settings(system: System, name: str, progress: Progress) -> tuple[Setting, ...]:
-    """Other settings where the present ones make events be handled twice, the best one chosen."""
+    """Try other settings where present ones make events be handled twice; choose the best one."""
     subscriber = _found(system, name)
     consumers = subscriber.consumers
     assert consumers is not None
@@ -158,7 +158,7 @@ def _settings(system: System, name: str, progress: Progress) -> tuple[Setting, .
 
 
 def _redelivered(system: System, name: str) -> tuple[float, float]:
-    """The shares of a group's events that are handled again, and on time; all and none if stuck."""
+    """Predict the shares of a group's events handled again and on time; 1 and 0 if unstable."""
     try:
         rows = foretell(system).subscribers.set_index("subscriber")
     except UnstableError:
@@ -167,7 +167,7 @@ def _redelivered(system: System, name: str) -> tuple[float, float]:
 
 
 def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[str]:
-    """Changes with which hardly any event is overdue before its turn comes."""
+    """Yield changes with which hardly any event is overdue before its turn comes."""
     laws = [each.processing or subscriber.processing for each in consumers.each()]
     longest_s = max(law.quantile(LONGEST) for law in laws if law is not None)
     trip_s = 2.0 * subscriber.link.delay.quantile(LONGEST)

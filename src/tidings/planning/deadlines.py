@@ -67,7 +67,7 @@ class Deadlines(Shown):
         return self.verdict == MEETS
 
     def to_document(self) -> dict[str, Any]:
-        """The lifetimes as plain data; null where none is long enough."""
+        """Give the lifetimes as plain data; null where none is long enough."""
         document = {
             "levels": self.levels,
             "verdicts": self.verdicts,
@@ -78,7 +78,7 @@ class Deadlines(Shown):
 
 
 def column(level: float) -> str:
-    """The column of a level: ``p99.9_s``.
+    """Name the column of a level: ``p99.9_s``.
 
     >>> column(0.999)
     'p99.9_s'
@@ -97,7 +97,7 @@ def shortest_lifetimes(
     play: Play | None = None,
     progress: Progress = lambda _: None,
 ) -> Deadlines:
-    """For every subscriber the least age that this share of its events stays below, in seconds.
+    """Find per subscriber the least age, in seconds, that this share of its events stays below.
 
     Everybody's own lifetime is moved at once, for it concerns nobody else, by bisection from the
     predicted delay quantiles: the time given meets the level by prediction, one shorter by
@@ -144,9 +144,9 @@ def shortest_lifetimes(
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until all are surely long enough; whether all of them then are.
+    """Lengthen times, in seconds, until all are surely long enough; tell whether all of them are.
 
-    Those that were tried last, if they never are.
+    If they never are, give those that were tried last.
     """
     possible = np.isfinite(times_s)
     if not possible.any():
@@ -180,7 +180,7 @@ def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> t
 
 
 def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:
-    """The system in which those that can be promised a level have it as their target."""
+    """Set a level as the target of those subscribers that can be promised it."""
     own = (
         replace(each, target=level if can else None)
         for each, can in zip(system.subscribers, possible, strict=True)
@@ -189,7 +189,7 @@ def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System
 
 
 def promised(system: System, times_s: Floats) -> System:
-    """The system with these lifetimes of its subscribers; infinite: none."""
+    """Set these lifetimes of the subscribers, in seconds; infinite: none."""
     own = tuple(
         replace(each, lifetime=Deterministic(value_s=float(time_s)) if time_s < np.inf else None)
         for each, time_s in zip(system.subscribers, times_s, strict=True)
@@ -200,7 +200,10 @@ def promised(system: System, times_s: Floats) -> System:
 def _least(
     shares: Callable[[Floats], Floats], level: float, guess_s: Floats, reachable: NDArray[np.bool_]
 ) -> Floats:
-    """The least times at which shares reach a level, for all at once; infinite where never."""
+    """Find the least times, in seconds, at which shares reach a level; infinite where never.
+
+    The search is for all subscribers at once.
+    """
     low, high = np.zeros_like(guess_s), np.full_like(guess_s, np.inf)
     at = guess_s.copy()
     for _ in range(MOST_STEPS):

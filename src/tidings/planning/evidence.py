@@ -47,7 +47,7 @@ class Target:
                 )
 
     def wanted(self, system: System) -> Floats:
-        """What each subscriber should get, as :meth:`shares`; refuses where nobody should."""
+        """Give each subscriber's target share, as :meth:`shares`; refuse where nobody has one."""
         shares = self.shares(system)
         if np.isnan(shares).all():
             raise InvalidInputError(
@@ -57,20 +57,23 @@ class Target:
         return shares
 
     def shares(self, system: System) -> Floats:
-        """What each subscriber should get; NaN for those of whom nothing is asked."""
+        """Give each subscriber's target share; NaN for those of whom nothing is asked."""
         common = math.nan if self.share is None else self.share
         own = [each.target for each in system.subscribers]
         return np.array([common if each is None else each for each in own], dtype=np.float64)
 
     def satisfied(self, system: System, outcome: Outcome, lower: float | Floats = 0.0) -> float:
-        """The share of subscribers, of those of whom something is asked, that get their target.
+        """Compute which share of the subscribers that have a target get it.
 
         ``lower`` asks what it would be if shares on time (all, or each) were so much lower.
         """
         return self.satisfied_by(system, outcome.subscribers["on_time"].to_numpy() - lower)
 
     def satisfied_by(self, system: System, shares: Floats) -> float:
-        """The same by on-time shares [subscriber]; NaN for those who want nothing published."""
+        """Compute the same from on-time shares [subscriber].
+
+        A share is NaN for those who want nothing that is published; they are left out.
+        """
         wanted, counts = self.wanted(system), column(system.subscribers, "count")
         heads = np.array(counts.values)[counts.codes]
         # Who wants nothing that is published is not let down.
@@ -80,7 +83,7 @@ class Target:
         return float(heads[asked & (shares >= wanted)].sum() / heads[asked].sum())
 
     def is_met(self, satisfied: float) -> bool:
-        """Whether this share of content subscribers is enough."""
+        """Test whether this share of satisfied subscribers is enough."""
         return satisfied >= self.of
 
 
@@ -107,7 +110,7 @@ class Standing:
     tells: str  # wherever within its error each share may be: MEETS, MISSES or OPEN
 
     def to_document(self) -> dict[str, Any]:
-        """The standing as plain data."""
+        """Give the standing as plain data."""
         return asdict(self)
 
 
@@ -134,7 +137,7 @@ class Evidence(Shown):
         return by_share(self.outcome.subscribers)
 
     def to_document(self) -> dict[str, Any]:
-        """The evidence as plain data: the predicted standing, the simulated one, the verdict."""
+        """Give the evidence as plain data: predicted standing, simulated one, verdict."""
         simulated = None if self.simulated is None else self.simulated.to_document()
         return {
             **self.predicted.to_document(),

@@ -42,7 +42,7 @@ class Gate(Shown):
         return self.evidence.meets
 
     def to_document(self) -> dict[str, Any]:
-        """The gate as plain data for JSON."""
+        """Give the gate as plain data for JSON."""
         budget = {} if self.budget is None else self.budget.to_document()
         causes = {row["subscriber"]: row["causes"] for row in budget.get("subscribers", ())}
         remedy = self.remedy and {**self.remedy.to_document(), "verdict": self.after}
@@ -102,7 +102,7 @@ def _enough(
 
 
 def _rows(system: System, target: Target, evidence: Evidence) -> list[dict[str, Any]]:
-    """How each subscriber stands to its target, the furthest below first."""
+    """Compare each subscriber with its target, the furthest below first."""
     own = ["subscriber", "broker", "count", "on_time", "error", "by"]
     table = evidence.outcome.subscribers[own].assign(target=target.wanted(system))
     error = errors(evidence.outcome)

@@ -26,7 +26,7 @@ def _crashing(group: Consumers, value: Any) -> Consumers | None:
 
 
 def _held(group: Consumers, value: int) -> Consumers:
-    """A group whose members hold so many events at most; of those that fetch, fetch so many.
+    """Limit how many events members hold; where they fetch, set how many they fetch.
 
     They ask for more no sooner than they may.
     """
@@ -46,7 +46,7 @@ def _one_member(group: Consumers, value: tuple[str, Law]) -> Consumers | None:
 
 
 def _read_member(place: Any) -> Any:
-    """A member and its time for an event, such as slow: 5ms."""
+    """Read a member and its time for an event, such as slow: 5ms."""
     value = place.value
     if not isinstance(value, dict) or len(value) != 1:
         place.report("a member and its time for an event, such as {slow: 5ms}")
@@ -59,7 +59,7 @@ _MEMBER = Kind(label="a member and a law", read=_read_member, schema=dict)
 
 
 def _members(group: Consumers, value: int) -> Consumers | None:
-    """A group of so many members, who have partitions in turn; None where they are not alike."""
+    """Set the number of members, who have partitions in turn; None where members are not alike."""
     if len(group.members) > 1:
         return None
     partitions = None if group.partitions is None else replace(group.partitions, owners=())
@@ -70,7 +70,7 @@ def _members(group: Consumers, value: int) -> Consumers | None:
 
 
 def _processed(subscriber: Subscriber, value: Any) -> Any:
-    """A subscriber whose time for an event is another; times a factor, those of members too."""
+    """Change a subscriber's time for an event; a factor changes those of its members, too."""
     old = subscriber.consumers
     own = own_field("processing")(subscriber, value)
     if old is None or not isinstance(value, Factor) or not any(m.processing for m in old.members):

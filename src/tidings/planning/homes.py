@@ -51,26 +51,29 @@ class Search:
     known: dict[Homes, Evidence] = field(default_factory=dict)
 
     def placed(self, homes: Homes) -> System:
-        """The system with these homes of the movers."""
+        """Move the movers to these homes."""
         everyone = list(self.system.subscribers)
         for index, home in zip(self.movers, homes, strict=True):
             everyone[index] = replace(everyone[index], at=home)
         return replace(self.system, subscribers=tuple(everyone))
 
     def evidence(self, homes: Homes) -> Evidence:
-        """How the system stands with these homes; every assignment is predicted once."""
+        """Predict how the system stands with these homes; every assignment is predicted once."""
         if homes not in self.known:
             self.progress("proving an assignment")
             self.known[homes] = weigh(self.placed(homes), self.target)
         return self.known[homes]
 
     def worth(self, homes: Homes) -> Worth:
-        """What is made as large as possible: subscribers with their target, then shares."""
+        """Rate an assignment: share of subscribers that get their target, then on-time share."""
         standing = self.evidence(homes).predicted
         return round(standing.satisfied, 12), standing.on_time
 
     def allows(self, homes: Homes) -> bool:
-        """Whether movers are where they may be, and no broker is home to more than it may be."""
+        """Test whether an assignment is allowed.
+
+        Movers are where they may be, and no broker is home to more than it may be.
+        """
         if not set(homes) <= set(self.brokers):
             return False
         return self.limit is None or bool(
@@ -78,17 +81,17 @@ class Search:
         )
 
     def heads(self) -> Counts:
-        """How many each mover stands for."""
+        """Count the subscribers that each mover stands for."""
         return np.array([self.system.subscribers[index].count for index in self.movers])
 
     def resting(self) -> Counts:
-        """By broker the heads that stay there whatever the movers do."""
+        """Count, by broker, the subscribers that stay there whatever the movers do."""
         movers = set(self.movers)
         staying = [each for i, each in enumerate(self.system.subscribers) if i not in movers]
         return np.array([sum(e.count for e in staying if e.at == b) for b in self.brokers])
 
     def at(self, homes: Homes) -> Counts:
-        """[mover, broker] 1 where it is at home, else 0."""
+        """Make the matrix [mover, broker] with 1 where a mover is at home, else 0."""
         return np.array([[int(home == broker) for broker in self.brokers] for home in homes])
 
     def programmed(self, gains: Floats) -> Homes:
@@ -117,7 +120,7 @@ def search_for(
     most: int | None = None,
     progress: Progress = lambda _: None,
 ) -> Search:
-    """A search for the homes of some subscribers among some brokers (all, where none is named).
+    """Set up a search for homes of some subscribers among some brokers (all, where none is named).
 
     Where ``most`` is less than is possible, the least that is possible is the limit.
     """
@@ -137,14 +140,17 @@ def search_for(
 
 
 def _once(search: Search, others: int = 0) -> optimize.LinearConstraint:
-    """Everybody has one home; ``others`` are variables after those that say where."""
+    """Make the constraint that everybody has one home.
+
+    ``others`` are variables after those that say where.
+    """
     one = sparse.kron(sparse.eye_array(len(search.movers)), np.ones((1, len(search.brokers))))
     rest = sparse.csr_array((len(search.movers), others))
     return optimize.LinearConstraint(sparse.hstack([one, rest]), 1.0, 1.0)
 
 
 def _least_limit(search: Search) -> int:
-    """The least number of heads that the fullest broker can be home to."""
+    """Compute the least number of subscribers that the fullest broker can be home to."""
     rows, columns = len(search.movers), len(search.brokers)
     full = sparse.kron(search.heads()[np.newaxis], sparse.eye_array(columns))
     below = sparse.hstack([full, -np.ones((columns, 1))])  # heads at each, less the limit
@@ -183,7 +189,7 @@ class Outlook:
     _guessed: dict[Homes, Worth] = field(default_factory=dict)
 
     def worth(self, homes: Homes) -> Worth:
-        """What an assignment is worth by theory; where that has no answer, as predicted."""
+        """Rate an assignment by theory; where that has no answer, by prediction."""
         if homes not in self.known:
             self.search.progress("trying an assignment")
             self.known[homes] = (
@@ -194,7 +200,7 @@ class Outlook:
         return self.known[homes]
 
     def is_better(self, one: Homes, other: Homes) -> bool:
-        """Whether one assignment is worth more than another, or allowed where that is not."""
+        """Test whether one assignment is worth more than another, or allowed where that is not."""
         return not self.search.allows(other) or _exceeds(self.worth(one), self.worth(other))
 
     def proposals(self) -> Iterator[Homes]:
@@ -296,7 +302,7 @@ def _weights(rows: pd.DataFrame) -> Floats:
 
 
 def applied(homes: Homes, move: Move) -> Homes:
-    """The homes after a move."""
+    """Give the homes after a move."""
     moved = list(homes)
     for row, home in move:
         moved[row] = home
@@ -351,7 +357,7 @@ class HomesAdvice(Shown):
         return pd.DataFrame(rows)
 
     def to_document(self) -> dict[str, Any]:
-        """The advice as plain data for JSON."""
+        """Give the advice as plain data for JSON."""
         moves = {
             name: {"from": self.present.homes[name], "to": home}
             for name, home in self.best.homes.items()
@@ -372,7 +378,7 @@ class HomesAdvice(Shown):
 
 
 def assign_homes(search: Search, play: Play | None = None) -> HomesAdvice:
-    """The best homes that the search finds, and how much better they are than the present ones.
+    """Find the best homes by search, and how much better they are than the present ones.
 
     With ``play`` the best is played through; where that speaks against what is predicted to meet
     the target, the next best of those that were looked at are.
@@ -408,14 +414,18 @@ def _looked_at(search: Search, start: Homes) -> dict[Homes, Worth]:
 
 
 def _finalists(search: Search, looked: dict[Homes, Worth], start: Homes) -> list[Homes]:
-    """The assignments that are worth most; the present one, too, where it is allowed."""
+    """List the assignments that are worth most; the present one, too, where it is allowed."""
     allowed = [each for each in looked if search.allows(each)]
     most = sorted(allowed, key=lambda each: looked[each], reverse=True)[:MOST_PLAYED]
     return list(dict.fromkeys([*([start] if search.allows(start) else []), *most]))
 
 
 def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evidence]:
-    """The best homes that are not spoken against, if any that were looked at meet the target."""
+    """Find the best homes that simulation does not speak against.
+
+    Tries those that were looked at and are predicted to meet the target, the best first; if the
+    best is not, or none of them holds, it is the best all the same.
+    """
     others = sorted(
         (
             each

@@ -64,7 +64,7 @@ class Mix(Shown):
         return self.evidence.verdict
 
     def to_document(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """Give the answer as plain data for JSON."""
         document = {
             "what": "mix",
             "mix": list(self.brokers),
@@ -143,14 +143,14 @@ class _Search:
         self.base: Network | None = None
 
     def built(self, sizes: Sizes) -> System:
-        """The system with brokers so many times as fast."""
+        """Make each broker so many times as fast."""
         return changed(
             self.system,
             [f"speed {in_quotes(name)} x{size!r}" for name, size in sizes.items() if size != 1.0],
         )
 
     def cost(self, sizes: Sizes) -> float:
-        """What the speed that is added costs."""
+        """Compute what the added speed costs."""
         return sum(self.costs[name] * (size - 1.0) for name, size in sizes.items())
 
     def shares(self, sizes: Sizes) -> Floats:
@@ -173,7 +173,7 @@ class _Search:
         return on_time_and_mean(network)[0]
 
     def meets(self, sizes: Sizes) -> bool:
-        """Whether a mix meets the target by theory."""
+        """Test whether a mix meets the target by theory."""
         return self.target.is_met(self.target.satisfied_by(self.system, self.shares(sizes)))
 
     def alike(self) -> float | None:
@@ -247,7 +247,7 @@ class _Search:
         return _loads(foretell(self.system).brokers)
 
     def _missed(self, sizes: Sizes) -> float:
-        """What subscribers miss of their targets, added up over heads."""
+        """Add up what subscribers miss of their targets, each counted as often as it stands for."""
         short = np.nan_to_num(np.maximum(self.wanted - self.shares(sizes), 0.0))
         return float(short @ self.heads)
 

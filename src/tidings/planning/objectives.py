@@ -61,7 +61,7 @@ def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
 
 
 def with_objectives(system: System, objectives: tuple[Objective, ...]) -> System:
-    """The system whose subscribers have the targets (and times) that objectives give them."""
+    """Give subscribers the targets (and times) of the objectives that concern them."""
     _check_alike(objectives)
     ordered = sorted(objectives, key=lambda each: SCOPES.index(each.scope))
     idle = set(ordered)
@@ -93,7 +93,7 @@ def _check_alike(objectives: tuple[Objective, ...]) -> None:
 
 
 def _promised(subscriber: Subscriber, objective: Objective) -> Subscriber:
-    """A subscriber with what an objective promises; a time shortens its lifetime, never more."""
+    """Give a subscriber what an objective promises; a time only ever shortens its lifetime."""
     lifetime, within_s = subscriber.lifetime, objective.within_s
     if within_s is not None:
         least_s, most_s = (
@@ -123,7 +123,7 @@ def _concerns(system: System, objective: Objective, subscriber: Subscriber) -> b
 
 
 def _documents(text: str) -> Iterator[Place]:
-    """The documents of a text one by one, each with the lines of the whole."""
+    """Yield the documents of a text one by one, each with the line numbers of the whole."""
     lines = text.splitlines()
     starts = [0, *(at + 1 for at, line in enumerate(lines) if line.rstrip() == "---")]
     for first, last in zip(starts, [*(at - 1 for at in starts[1:]), len(lines)], strict=True):

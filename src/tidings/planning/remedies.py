@@ -51,14 +51,14 @@ def promising(
 
 
 def _nearer(system: System, cause: Cause, of: str) -> Iterator[Changes]:
-    """Changes of a link (``of``) that takes long or loses events."""
+    """Yield changes of a link (``of``) that takes long or loses events."""
     if cause.kind == "travel" and cause.place in _narrow(system):
         yield (f"bandwidth {of} x2",)
     yield (f"delay {of} x0.5" if cause.kind == "travel" else f"reliability {of} 1",)
 
 
 def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
-    """Changes of one broker, publisher or subscriber."""
+    """Yield changes of one broker, publisher or subscriber."""
     kind, place = cause
     if kind == "outages":
         yield (f"availability {_target(system, place)} 1",)
@@ -78,7 +78,7 @@ def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
 
 
 def _mended(system: System, cause: Cause) -> Iterator[Changes]:
-    """Changes of a consumer group against what is wrong with it."""
+    """Yield changes of a consumer group against what is wrong with it."""
     for own, consumers in _groups(system):
         laws = [law for each in consumers.members if (law := each.processing or own.processing)]
         target = in_quotes(own.name)
@@ -108,14 +108,14 @@ def _time(seconds: float) -> str:
 
 
 def _more_members(system: System, name: str) -> Iterator[Changes]:
-    """Twice as many members of a consumer group whose members are alike."""
+    """Yield the change to twice as many members of a consumer group whose members are alike."""
     for own, consumers in _groups(system):
         if own.name == name and not consumers.members:
             yield (f"members {_target(system, name)} {2 * consumers.count}",)
 
 
 def _target(system: System, place: str) -> str:
-    """A place as changes name it; many subscribers that are alike, by their broker."""
+    """Name a component as changes do; many subscribers that are alike, by their broker."""
     if place.startswith(LIKE):
         name = place.removeprefix(LIKE)
         (home,) = (each.at for each in system.subscribers if each.name == name)
@@ -124,7 +124,7 @@ def _target(system: System, place: str) -> str:
 
 
 def _relief(outcome: Outcome) -> Changes:
-    """All overloaded brokers fast enough for what arrives."""
+    """List changes that make all overloaded brokers fast enough for what arrives."""
     rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
     loads = rows["arrivals_per_s"] * rows["service_mean_s"]
     return tuple(
@@ -134,7 +134,7 @@ def _relief(outcome: Outcome) -> Changes:
 
 
 def _narrow(system: System) -> set[str]:
-    """The directions of links that have a bandwidth, as causes name them."""
+    """List the directions of links that have a bandwidth, as causes name them."""
     narrow = {
         direction
         for link in system.links
@@ -156,7 +156,7 @@ def _is_narrow(channel: Channel) -> bool:
 
 
 def _links(system: System) -> dict[str, str]:
-    """How changes name each link, by its direction as causes name it."""
+    """Map each link's direction, as causes name it, to how changes name the link."""
     named = {}
     for link in system.links:
         for one, other in (link.between, link.between[::-1]):

@@ -61,7 +61,7 @@ class Difference(Shown):
         return f"{self.scenario.name}: {before:.1f} % on time before, {after:.1f} % after"
 
     def subscribers(self) -> pd.DataFrame:
-        """A row for each subscriber: shares before and after, and why what changed has changed.
+        """Make a row for each subscriber: shares before and after, and why those that changed did.
 
         Who is only there before or only after has no share on the other side.
         """
@@ -83,11 +83,11 @@ class Difference(Shown):
         return table
 
     def total(self) -> dict[str, dict[str, float]]:
-        """Over everything wanted by anybody: on-time share, lateness and losses by cause."""
+        """Sum over everything wanted by anybody: on-time share, lateness and losses by cause."""
         return {"before": _total(self.before), "after": _total(self.after)}
 
     def to_document(self) -> dict[str, Any]:
-        """The comparison as plain data for JSON."""
+        """Give the comparison as plain data for JSON."""
         document = {
             "scenario": self.scenario.name,
             "changes": list(self.scenario.changes),
@@ -105,13 +105,13 @@ class Difference(Shown):
 def difference(
     system: System, scenario: Scenario, engine: Engine, before: Outcome | None = None
 ) -> Difference:
-    """What a scenario changes, by an engine such as :func:`foretell`."""
+    """Compute what a scenario changes, by an engine such as :func:`foretell`."""
     after = engine(changed(system, scenario.changes, scenario.below))
     return Difference(scenario=scenario, before=before or engine(system), after=after)
 
 
 def assess(system: System, scenario: Scenario, before: Outcome) -> dict[str, Any]:
-    """One row for a scenario, and within it one for each subscriber; or why there is none.
+    """Make one row for a scenario, and within it one for each subscriber; or say why there is none.
 
     A scenario that cannot be (a name that is not there, a system that falls apart, a combination
     that is not predicted) spoils nothing else: its row has an ``error`` and no numbers.
@@ -176,7 +176,7 @@ def _total(outcome: Outcome) -> dict[str, float]:
 
 
 def _why(changes: Mapping[str, float]) -> str:
-    """The reason whose share has changed most, as a sentence with its sign; none for no change."""
+    """Name the reason whose share changed most, as a phrase with its sign; empty for no change."""
     reason, change = max(changes.items(), key=lambda each: (abs(each[1]), each[0]))
     if math.isnan(change) or abs(change) < 5e-7:
         return ""

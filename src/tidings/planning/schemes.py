@@ -70,7 +70,7 @@ class SchemeReport:
         return self.satisfied, self.on_time["mean"]
 
     def costs_as_much_as(self, other: SchemeReport) -> bool:
-        """Whether the simulation cannot tell the two costs apart."""
+        """Test whether the simulation cannot tell the two costs apart."""
         noise = math.hypot(self.cost_se, other.cost_se)
         return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else SURELY * noise)
 
@@ -119,7 +119,7 @@ class SchemeAdvice(Shown):
         return max(self.reports, key=lambda each: each.likely)
 
     def to_document(self) -> dict[str, Any]:
-        """The advice as plain data for JSON."""
+        """Give the advice as plain data for JSON."""
         document = {
             "target": asdict(self.target),
             "choice": self.choice.scheme if self.choice else None,
@@ -169,7 +169,7 @@ def _prefixed(progress: Progress, scheme: str) -> Progress:
 
 
 def under(system: System, scheme: str) -> System:
-    """The system under another scheme, with its refresh interval, time-out and detection time."""
+    """Set another recovery scheme; keep its refresh interval, time-out and detection time."""
     if scheme == "none":
         return replace(system, recovery=Recovery(scheme=scheme))
     return replace(system, recovery=replace(system.used_recovery, scheme=scheme))
@@ -234,7 +234,7 @@ def _error_of_mean(outcome: Outcome) -> float:
 
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:
-    """Quantiles of on-time shares over subscribers: so many of them get less."""
+    """Compute quantiles of on-time shares over subscribers: so many of them get less."""
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()].sort_values(
         "on_time", kind="stable"
     )

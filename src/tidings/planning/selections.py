@@ -18,7 +18,7 @@ GONE = object()  # what a record becomes that is to go
 
 
 def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> System:
-    """The system with an edit made in every record that a target means.
+    """Apply an edit to every record that a target means.
 
     Raises where the target means nobody, or nobody that has what is to be edited.
     """
@@ -39,7 +39,7 @@ def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> 
 
 
 def means(target: str, record: Any) -> bool:
-    """Whether a target means a record."""
+    """Test whether a target means a record."""
     if target == ALL or record.name == target:
         return True
     if target.startswith(AT):

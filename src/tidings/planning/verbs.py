@@ -221,7 +221,7 @@ class _Asked:
 
 
 def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play | None:
-    """The simulation that candidates are played through with; None where it is not wanted.
+    """Make the simulation that candidates are played through with; None where it is not wanted.
 
     Each may take half of the seconds that are left, so that all of them together end in time.
     """

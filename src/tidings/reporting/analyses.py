@@ -21,7 +21,7 @@ from tidings.reporting.terminal import (
 
 
 def centre_table(analysis: Row, limit: int) -> FittingTable:
-    """Every queue, the busiest first: how busy, how long events stay, how far load can grow."""
+    """List queues, the busiest first: how busy, how long events stay, how far load can grow."""
     return _table(
         "Queues, by operational analysis",
         sorted(analysis["centres"], key=lambda row: -row["utilisation"]),
@@ -37,7 +37,7 @@ def centre_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def connection_table(analysis: Row, limit: int) -> FittingTable:
-    """Every connection over a network: what is sent, and how busy that keeps its network."""
+    """List every connection over a network: what is sent, and how busy that keeps its network."""
     rows = [row for row in analysis["connections"] if row["network"]]
     return _table(
         "Connections",
@@ -52,7 +52,7 @@ def connection_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def routing_table(measured: Row, limit: int) -> FittingTable:
-    """Measured routing probabilities, those of the most visited brokers first."""
+    """List measured routing probabilities, those of the most visited brokers first."""
     rows = sorted(measured["routing"], key=lambda row: -row["visits"])
     return _table(
         "Routing, measured",
@@ -67,7 +67,7 @@ def routing_table(measured: Row, limit: int) -> FittingTable:
 
 
 def service_table(measured: Row, limit: int) -> FittingTable:
-    """Measured service times, the longest first."""
+    """List measured service times, the longest first."""
     rows = sorted(measured["services"], key=lambda row: -row["service_mean_s"])
     resources = any(row["resource"] for row in rows)
     heads = [
@@ -91,7 +91,7 @@ def _flow_heads(rows: Sequence[Row]) -> list[Head]:
 
 
 def delivery_table(analysis: Row, limit: int) -> FittingTable:
-    """Mean delivery latencies to brokers with subscribers, the longest first."""
+    """List mean delivery latencies to brokers with subscribers, the longest first."""
     rows = sorted(analysis["deliveries"], key=lambda row: -row["latency_mean_s"])
     heads = [
         *_flow_heads(rows),
@@ -106,7 +106,7 @@ def delivery_table(analysis: Row, limit: int) -> FittingTable:
 
 
 def net_tables(outcome: Row, limit: int) -> tuple[FittingTable, FittingTable]:
-    """A solved net: its queues, the busiest first; its places and colours, longest stays first."""
+    """Show a solved net: queues, the busiest first; places and colours, the longest stays first."""
     queues = _table(
         "Places with a queue",
         sorted(outcome["places"], key=lambda row: -row["utilisation"]),
@@ -155,7 +155,7 @@ def _time(row: Row, name: str) -> str:
 
 
 def _chance(standard_error: float) -> float:
-    """A standard error to be shown; of what is exact there is none."""
+    """Give a standard error to show; NaN for what is exact, which has none."""
     return standard_error if standard_error > 0.0 else math.nan
 
 

@@ -22,7 +22,7 @@ Document = Mapping[str, Any]
 
 
 def load_annex(path: Path) -> Section:
-    """A section from a file with what ``explain``, ``whatif``, ``catchup`` or ``plan`` printed."""
+    """Load a section from a file that ``explain``, ``whatif``, ``catchup`` or ``plan`` printed."""
     try:
         document = json_text.parse(read_text(path, follow=True))
     except (OSError, ValueError) as error:
@@ -47,7 +47,7 @@ def load_annex(path: Path) -> Section:
 
 
 def grid(table: FittingTable) -> Grid:
-    """A table of the terminal as one of a page, with all its columns."""
+    """Turn a table of the terminal into one of a page, with all its columns."""
     left = [column.left for column in table.columns]
     return Grid(
         title=table.title,

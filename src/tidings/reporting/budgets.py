@@ -20,7 +20,7 @@ from tidings.reporting.terminal import (
 
 
 def cause_table(document: Row, limit: int) -> FittingTable:
-    """What each cause costs all events together, the dearest first."""
+    """List what each cause costs all events together, the dearest first."""
     return fitting(
         f"On time: {wording.percent(number(document, 'on_time'))}. What keeps the rest",
         document["causes"],
@@ -32,7 +32,7 @@ def cause_table(document: Row, limit: int) -> FittingTable:
 
 
 def worst_table(document: Row) -> FittingTable:
-    """The worst subscribers, and what costs each of them most."""
+    """List the worst subscribers, and what costs each of them most."""
     return fitting(
         "Worst subscribers",
         document["subscribers"],
@@ -46,7 +46,7 @@ def worst_table(document: Row) -> FittingTable:
 
 
 def remedy_table(document: Row, limit: int) -> FittingTable:
-    """Single changes, those that help most first."""
+    """List single changes, those that help most first."""
     target, rows = document["target"], document["remedies"]
     theory_alone = any(row["error"] is None for row in rows[:limit])
     aim = "" if target is None else f", as small as reaches {wording.percent(target)}"
@@ -63,7 +63,7 @@ def remedy_table(document: Row, limit: int) -> FittingTable:
 
 
 def _named(row: Row, rank: int) -> str:
-    """One cause of a subscriber and what it costs, if there is one."""
+    """Write one cause of a subscriber and what it costs; empty where there is none of this rank."""
     causes = row["causes"]
     if rank >= len(causes):
         return ""
@@ -71,5 +71,5 @@ def _named(row: Row, rank: int) -> str:
 
 
 def error_text(row: Row) -> str:
-    """How far a row's share can be off, in percentage points; nothing where that is not known."""
+    """Write how far a row's share can be off, in percentage points; nothing where not known."""
     return "" if row["error"] is None else f"± {100 * number(row, 'error'):.2g} %"

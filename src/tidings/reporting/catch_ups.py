@@ -13,7 +13,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def sentences(document: Row) -> list[str]:
-    """How long it takes and how many events are late, in words."""
+    """Write in words how long it takes and how many events are late."""
     answer = document["catch_up"]
     queue = f"{answer['what']} '{answer['queue']}'"
     offered = wording.rate(number(answer, "rate_per_s"), "events")
@@ -57,7 +57,7 @@ def _events(count: float) -> str:
 
 
 def late_table(document: Row, limit: int | None = None) -> FittingTable:
-    """Subscribers and how many of their events are late or lost until the backlog is gone."""
+    """List how many events of each subscriber are late or lost until the backlog is gone."""
     return fitting(
         "Published from the stop until then",
         sorted(document["subscribers"], key=lambda row: -(row["late"] + row["lost"])),
@@ -74,7 +74,7 @@ def _share(row: Row) -> float:
 
 
 def text_curve(document: Row) -> str:
-    """The backlog against time, as bars of characters.
+    """Draw the backlog against time, as bars of characters.
 
     >>> points = [{"after_s": float(t), "backlog": 10.0 - 2 * t} for t in range(6)]
     >>> print(text_curve({"curve": points}).splitlines()[-1].strip())
@@ -98,7 +98,7 @@ def text_curve(document: Row) -> str:
 
 
 def exhibits(document: Row) -> list[FittingTable | Curves]:
-    """What a page shows: who gets late events, and the curve."""
+    """List what a page shows: who gets late events, and the curve."""
     table = [late_table(document)] if document["subscribers"] else []
     points = [
         (number(point, "after_s"), number(point, "backlog"), number(point, "backlog_error"))

@@ -17,7 +17,7 @@ _HOW = {
 
 
 def diffusion_tables(measured: Row) -> Iterator[RenderableType]:
-    """Times to spread with B(t), r by area, f and g, and d by length of stay."""
+    """Yield tables of times to spread with B(t), r by area, f and g, and d by length of stay."""
     both = [{"of": name, **measured[name]} for name in ("subscriptions", "publications")]
     yield fitting(
         "Spreading over brokers",

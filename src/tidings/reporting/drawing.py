@@ -70,7 +70,7 @@ def svg(system: System) -> str:
 
 
 def _clients(system: System) -> dict[str, str]:
-    """How many publishers and subscribers each broker has, in words; empty for none."""
+    """Count the publishers and subscribers of each broker, in words; empty for none."""
     publishers = Counter(each.at for each in system.publishers)
     subscribers: Counter[str] = Counter()
     for each in system.subscribers:
@@ -86,7 +86,7 @@ def _clients(system: System) -> dict[str, str]:
 
 
 def _links(system: System) -> list[tuple[tuple[str, str], str]]:
-    """The ends of each link, and its mean delay where it has one."""
+    """List the ends of each link, and its mean delay where it has one."""
     delays = [link.there.delay.mean_s for link in system.links]
     return [
         (link.between, seconds(delay_s) if delay_s > 0 else "")
@@ -107,6 +107,6 @@ def _clean(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """A text as a Mermaid label: what would end or format it as entities."""
+    """Escape a text as a Mermaid label: what would end or format it becomes entities."""
     escaped = html.escape(_clean(short(text)))
     return re.sub(r"[`\\\[\]{}|*_]", lambda each: f"#{ord(each[0])};", escaped)

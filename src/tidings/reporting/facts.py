@@ -38,7 +38,7 @@ def _written(value: Any, write: Callable[[float], str]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value as a text, numbers with as many digits as a person reads.
+    """Write a value as a text, numbers with as many digits as a person reads.
 
     >>> _plain(1 / 3), _plain(60.0), _plain(120_000), _plain(None), _plain(["a", "b"])
     ('0.3333', '60', '120,000', 'none', 'a; b')
@@ -53,7 +53,7 @@ def _plain(value: Any) -> str:
 
 
 def _messages(part: Mapping[str, Any]) -> Iterator[Fact]:
-    """Messages over links for one delivery, with their standard error."""
+    """Yield the messages over links for one delivery, with their standard error."""
     each = (part.get("per_delivery") or {}).get("messages") or {}
     if each.get("value") is not None:
         se = each.get("se")
@@ -62,7 +62,7 @@ def _messages(part: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def _promise(part: Mapping[str, Any]) -> Iterator[Fact]:
-    """What was asked of a prediction, and who answered."""
+    """Yield what was asked of a prediction, and which engines answered."""
     yield "error asked for", f"± {_plain(part.get('within'))}"
     rows = ", ".join(f"{number:,} by {engine}" for engine, number in part.get("by", {}).items())
     if rows:

@@ -31,7 +31,7 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float, start: float, end: float) -> float:
-        """Where a value lies between two ends, in pixels."""
+        """Compute where a value lies between two ends, in pixels."""
         low, high = self.low, self.high
         if self.logarithmic:
             value, low, high = math.log(value), math.log(low), math.log(high)
@@ -49,13 +49,13 @@ class Frame:
     y: Axis
 
     def at(self, x: float, y: float) -> str:
-        """A point in pixels, to a tenth of one."""
+        """Write a point in pixels, to a tenth of one."""
         across = self.x.place(x, _LEFT, self.width - _RIGHT)
         up = self.y.place(y, self.height - _BOTTOM, _TOP)
         return f"{across:.1f} {up:.1f}"
 
     def draw(self, marks: Iterable[str]) -> str:
-        """The figure: grid, axes, labels, and the marks above them."""
+        """Draw the figure: grid, axes, labels, and the marks above them."""
         x, y = self.x, self.y
         lines = [f"M{self.at(tick, y.low)}L{self.at(tick, y.high)}" for tick in x.ticks]
         lines += [f"M{self.at(x.low, tick)}L{self.at(x.high, tick)}" for tick in y.ticks]
@@ -87,7 +87,7 @@ class Frame:
 
 
 def scatter(plot: Scatter) -> str:
-    """Predicted (across) against actual (up) shares, a cloud for each run, and the diagonal.
+    """Plot predicted (across) against actual (up) shares: a cloud for each run, and the diagonal.
 
     All points of a cloud are one path of dots, so that thousands of them stay small.
     """
@@ -112,7 +112,7 @@ def scatter(plot: Scatter) -> str:
 
 
 def curves(plot: Curves) -> str:
-    """A line for every named curve, points alone for every named mark, in the colours of both."""
+    """Draw a line for every named curve and points for every named mark, in the colours of both."""
     named = {**plot.lines, **plot.marks}
     values = [point for points in named.values() for point in points]
     frame = Frame(
@@ -134,7 +134,7 @@ def curves(plot: Curves) -> str:
 
 
 def timeline(plot: Timeline) -> str:
-    """A row for every name, with a bar for every span of time."""
+    """Draw a row for every name, with a bar for every span of time."""
     rows = max(len(plot.spans), 1)
     frame = Frame(
         title=plot.title,
@@ -181,7 +181,7 @@ def _axis(label: str, values: Sequence[float], *, logarithmic: bool, from_zero: 
 
 
 def _step(most: float) -> float:
-    """A round distance between ticks that leaves about five of them up to ``most``."""
+    """Choose a round distance between ticks that leaves about five of them up to ``most``."""
     power = 1.0
     while power > most / 5:
         power /= 10

@@ -30,12 +30,12 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
 def unmet(document: Row) -> list[Row]:
-    """The subscribers that do not surely get their target, the furthest below it first."""
+    """List the subscribers that do not surely get their target, the furthest below it first."""
     return [row for row in document["subscribers"] if row["verdict"] != "meets"]
 
 
 def gate_table(document: Row, limit: int) -> FittingTable:
-    """Who does not get its target, and why."""
+    """List who does not get its target, and why."""
     return fitting(
         "Below target",
         unmet(document),
@@ -73,7 +73,7 @@ def _gives(remedy: Row) -> str:
 
 
 def main_cause(row: Row) -> str:
-    """What costs a subscriber most, in words; empty where nothing does."""
+    """Name what costs a subscriber most, in words; empty where nothing does."""
     if not row["causes"]:
         return ""
     first = row["causes"][0]
@@ -143,7 +143,7 @@ def _headed(document: Row) -> Iterator[tuple[str, str]]:
 
 
 def _counts(document: Row) -> tuple[int, int]:
-    """How many subscribers surely get their target, and how many do not."""
+    """Count the subscribers that surely get their target, and those that do not."""
     heads = [(row["verdict"] == "meets", int(row["count"])) for row in document["subscribers"]]
     better = sum(count for meets, count in heads if meets)
     return better, sum(count for _, count in heads) - better
@@ -154,11 +154,11 @@ def _share(row: Row, name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that Markdown shows as it is, on one line."""
+    """Escape a text so that Markdown shows it as it is, on one line."""
     clean = _NO_XML.sub("\ufffd", " ".join(str(text).split()))
     return _MARKDOWN.sub(r"\\\1", html.escape(clean, quote=False))
 
 
 def _xml(text: str) -> str:
-    """A text without the characters that XML does not have."""
+    """Replace the characters of a text that XML does not have."""
     return _NO_XML.sub("\ufffd", str(text))

@@ -44,12 +44,12 @@ class Figure:
 
 
 def main_source(outcomes: Mapping[str, Outcome]) -> str:
-    """The outcome that the page speaks of: what was measured, else simulated, else predicted."""
+    """Choose the outcome that the page speaks of: measured, else simulated, else predicted."""
     return next(source for source in reversed(SOURCES) if source in outcomes)
 
 
 def lead(outcome: Outcome) -> str:
-    """The first sentence of the page: which share of all wanted events arrives in time."""
+    """Write the first sentence of the page: which share of all wanted events arrives in time."""
     if math.isnan(outcome.on_time):
         return "No published event matches any subscription."
     late, lost = _late_and_lost(outcome)
@@ -114,14 +114,14 @@ def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
 
 
 def comparisons(outcomes: Mapping[str, Outcome]) -> list[Comparison]:
-    """Every other outcome against the main one."""
+    """Compare every other outcome with the main one."""
     main = main_source(outcomes)
     others = [source for source in SOURCES if source in outcomes and source != main]
     return [compare(outcomes[source], outcomes[main]) for source in others]
 
 
 def threshold(known: pd.DataFrame) -> float:
-    """The lowest round on-time share that a telling number of subscribers does not reach."""
+    """Find the lowest round on-time share that a sizeable part of subscribers does not reach."""
     weights = known["count"].fillna(1.0)
     total = float(weights.sum())
     for limit in THRESHOLDS:
@@ -131,7 +131,7 @@ def threshold(known: pd.DataFrame) -> float:
 
 
 def percent_limit(limit: float) -> str:
-    """A round limit in percent.
+    """Write a round limit in percent.
 
     >>> percent_limit(0.7)
     '70 %'
@@ -140,7 +140,7 @@ def percent_limit(limit: float) -> str:
 
 
 def why(totals: Sequence[Costs]) -> str:
-    """What the dearest causes cost all events."""
+    """Write what the dearest causes cost all events."""
     if not totals:
         return ""
     (first, cost), *others = totals[:3]
@@ -205,7 +205,7 @@ def _least(aim: Aim, best: Remedy | None) -> str:
 def reason(
     row: Mapping[str, float], explanation: Explanation | None, causes: Sequence[Costs] = ()
 ) -> str:
-    """Why one subscriber misses what it misses, in a few words; empty when it misses nothing."""
+    """Explain in a few words why a subscriber misses events; empty when it misses none."""
     missed = 1.0 - row["on_time"]
     if math.isnan(missed) or missed < NEGLIGIBLE:
         return ""
@@ -270,7 +270,7 @@ def _against_deadline(row: Mapping[str, float], explanation: Explanation | None)
 
 
 def _why_late(outcome: Outcome, reasons: Reasons) -> str:
-    """The broker at which most late events have waited longest."""
+    """Name the broker at which most late events have waited longest."""
     brokers = outcome.brokers[outcome.brokers["wait_mean_s"].notna()]
     through = brokers["broker"].map(reasons.late_through).fillna(0.0)
     if not len(brokers) or not through.max() > 0:
@@ -306,7 +306,7 @@ def _why_lost(outcome: Outcome, reasons: Reasons) -> str:
 
 
 def _lossiest_link(outcome: Outcome, reasons: Reasons) -> str:
-    """The link on which most is lost, going by the losses known of each link."""
+    """Name the link on which most is lost, going by the losses known of each link."""
     on_links = sum(reasons.lost_on.values())
     if not on_links > 0:
         return ""

@@ -21,7 +21,7 @@ _WORDS = {
 
 
 def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """What was violated how often, whom it hit most, and the first violations with their proof."""
+    """Yield what was violated how often, whom it hit most, and the first violations with proof."""
     kinds = audit["violations"]
     totals = audit["totals"]
     broken = sum(kinds.values())
@@ -46,7 +46,7 @@ def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _proofs(rows: Sequence[Mapping[str, Any]], from_ns: int) -> RenderableType:
-    """A line for each violation, as long as it takes, with all that proves it."""
+    """Write a line for each violation, as long as it takes, with all that proves it."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(no_wrap=True)
     lines.add_column()
@@ -56,7 +56,7 @@ def _proofs(rows: Sequence[Mapping[str, Any]], from_ns: int) -> RenderableType:
 
 
 def _proof(row: Mapping[str, Any], from_ns: int) -> str:
-    """The rows that prove a violation, as one sentence."""
+    """Write the rows that prove a violation, as one sentence."""
 
     def at(name: str) -> str:
         return exact_seconds(row[name] - from_ns)

@@ -25,7 +25,7 @@ class Layout:
 
 
 def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Layout:
-    """Positions for a drawing: a tree from its middle to both sides, others by distance."""
+    """Compute positions for a drawing: a tree from its middle to both sides, others by distance."""
     graph = nx.Graph()
     graph.add_nodes_from(names)
     graph.add_edges_from(ends)
@@ -39,7 +39,7 @@ def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Layout:
 
 
 def _tree_layout(graph: nx.Graph) -> Layout:
-    """Leaves share the height; a broker stands in the middle of what is behind it."""
+    """Lay out a tree: leaves share the height; a broker is in the middle of what is behind it."""
     order = {name: position for position, name in enumerate(graph)}
     root = min(nx.center(graph), key=lambda name: order[name])
     tree = nx.bfs_tree(
@@ -75,7 +75,7 @@ def _tree_layout(graph: nx.Graph) -> Layout:
 
 
 def _two_sides(branches: list[str], leaves: dict[str, int]) -> tuple[list[str], list[str]]:
-    """Branches of the root shared out so that both sides hold about as many leaves."""
+    """Share out the branches of the root so that both sides hold about as many leaves."""
     sides: tuple[list[str], list[str]] = ([], [])
     for branch in sorted(branches, key=lambda name: -leaves[name]):
         lighter = min(sides[::-1], key=lambda side: sum(leaves[name] for name in side))

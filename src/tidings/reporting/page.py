@@ -62,7 +62,7 @@ class Report:
 
 
 def render_page(report: Report) -> str:
-    """The page as HTML text."""
+    """Render the page as HTML text."""
     outcomes = {source: report.outcomes[source] for source in SOURCES if source in report.outcomes}
     main = outcomes[headline.main_source(outcomes)]
     reasons, problem = _reasons(report.system, main)
@@ -109,7 +109,10 @@ def write_page(report: Report, path: str | Path) -> Path:
 
 
 def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
-    """Why events are late; a system whose paths cannot be worked out still gets a page."""
+    """Explain why events are late.
+
+    A system whose paths cannot be computed still gets a page, with a note instead of reasons.
+    """
     try:
         return explain(system, main), []
     except TidingsError as error:

@@ -54,7 +54,7 @@ def page_data(
     reasons: Reasons,
     parameters: pd.DataFrame | None,
 ) -> PageData:
-    """Everything the page draws, by broker, link and subscriber."""
+    """Collect everything the page draws, by broker, link and subscriber."""
     main = outcomes[main_source(outcomes)]
     names = _subscriber_names(outcomes, main)
     rows = {
@@ -99,7 +99,7 @@ def page_data(
 
 
 def to_script(document: Mapping[str, Any]) -> str:
-    r"""JSON that is safe inside a script element, whatever the names in it are.
+    r"""Write JSON that is safe inside a script element, whatever the names in it are.
 
     >>> print(to_script({"name": "</script>"}))
     {"name":"\u003c/script>"}
@@ -109,7 +109,7 @@ def to_script(document: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> float | int | None:
-    """A number with five significant digits; None where there is none.
+    """Round a number to five significant digits; None where there is none.
 
     >>> number(0.123456789), number(3.0), number(math.nan), number(math.inf)
     (0.12346, 3, None, 1e+308)
@@ -125,7 +125,7 @@ def number(value: Any) -> float | int | None:
 def reduce_curve(
     times: np.ndarray, arrived: np.ndarray, most: int = MOST_POINTS
 ) -> tuple[list[float], list[float]]:
-    """A curve with at most about ``most`` points; every steep piece keeps both its ends.
+    """Reduce a curve to at most about ``most`` points; every steep piece keeps both its ends.
 
     A point stays when the curve has risen by 1/``most`` of its height since the last that stayed,
     and with it the point before, so that no jump becomes a slope.
@@ -208,7 +208,7 @@ def _links(system: System, main: Outcome) -> list[dict[str, Any]]:
 
 
 def _topic(system: System) -> str:
-    """The attribute that most filters ask one value of; empty where none does."""
+    """Find the attribute that most filters ask one value of; empty where none does."""
     filters = column(system.subscribers, "wants")
     counts: Counter[str] = Counter()
     for wants, times in zip(filters.values, np.bincount(filters.codes), strict=True):
@@ -217,7 +217,7 @@ def _topic(system: System) -> str:
 
 
 def _fixed(wants: Filter) -> dict[str, Any]:
-    """Attributes of which a filter wants one value, and which."""
+    """Map each attribute of which a filter wants one value to that value."""
     document = filter_document(wants)
     if isinstance(document, list):
         return {}
@@ -265,7 +265,7 @@ def _deadlines(explanation: Explanation | None) -> list[list[Any]]:
 
 
 def _filter_text(wants: Filter) -> str:
-    """A filter as JSON, numbers in six digits."""
+    """Write a filter as JSON, numbers in six digits."""
     exact = json.dumps(filter_document(wants), ensure_ascii=False)
     return json.dumps(
         json.loads(exact, parse_float=lambda digits: float(f"{float(digits):.6g}")),

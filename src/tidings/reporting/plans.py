@@ -25,7 +25,7 @@ _SAID = {"meets": "met", "misses": "not met", "undecided": "undecided"}
 
 
 def scheme_tables(advice: Row) -> list[FittingTable]:
-    """All recovery schemes side by side: what subscribers get, then what that costs."""
+    """Show all recovery schemes side by side: what subscribers get, then what that costs."""
     chosen, equal = advice["choice"], advice["equally_cheap"]
 
     def mark(row: Row) -> str:
@@ -73,7 +73,7 @@ def scheme_tables(advice: Row) -> list[FittingTable]:
 
 
 def _for_each(count: float | None) -> str:
-    """Of nothing that arrives there is nothing for each delivery."""
+    """Write a count for each delivery; a dash where nothing arrives."""
     return "–" if count is None else f"{count:.3f}"
 
 
@@ -100,7 +100,7 @@ def _satisfied_simulated(row: Row) -> str:
 
 
 def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
-    """The shortest lifetimes, longest first."""
+    """List the shortest lifetimes, longest first."""
     levels = {f"{100 * level:g} %": f"p{100 * level:g}_s" for level in document["levels"]}
     last = [*levels.values()][-1]
 
@@ -121,7 +121,10 @@ def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
 
 
 def capacity_table(document: Row) -> FittingTable:
-    """The sizes around the answer, the present and the largest: how far each is from the target."""
+    """List the sizes around the answer, the present and the largest, with how far each is off.
+
+    That is how far each is from the target.
+    """
     rows, choice = document["options"], document["choice"]
     shown = _around(rows, document["best"] if choice is None else choice)
     return _standings(
@@ -136,7 +139,7 @@ def capacity_table(document: Row) -> FittingTable:
 
 
 def settings_table(document: Row) -> FittingTable:
-    """What becomes of redelivery under other settings of a consumer group."""
+    """List what becomes of redelivery under other settings of a consumer group."""
     return fitting(
         "Settings against handling events twice",
         document["settings"],
@@ -149,7 +152,7 @@ def settings_table(document: Row) -> FittingTable:
 
 
 def targets_table(document: Row) -> FittingTable:
-    """How the system stands to its targets, by each engine that was asked."""
+    """Compare the system with its targets, by each engine that was asked."""
     return _standings(
         f"Targets {_SAID[document['verdict']]}",
         [each for each in (document["predicted"], document["simulated"]) if each is not None],
@@ -159,7 +162,7 @@ def targets_table(document: Row) -> FittingTable:
 
 
 def mix_table(document: Row) -> FittingTable:
-    """The brokers that must be faster, the dearest first."""
+    """List the brokers that must be faster, the dearest first."""
     return fitting(
         "Brokers to make faster" if document["mix"] else "No broker needs to be faster",
         document["mix"],
@@ -183,7 +186,7 @@ def _around(rows: Sequence[Row], size: float) -> list[Row]:
 
 
 def homes_table(document: Row, limit: int | None = None) -> FittingTable:
-    """Who should move where."""
+    """List which subscribers should move where."""
     moves = [{"subscriber": name, **move} for name, move in document["moves"].items()]
     return fitting(
         "Subscribers to move" if moves else "No subscriber needs to move",
@@ -197,7 +200,7 @@ def homes_table(document: Row, limit: int | None = None) -> FittingTable:
 
 
 def admission_table(document: Row, limit: int | None = None) -> FittingTable:
-    """What a newcomer would get at each broker, and who would be nearest to its target."""
+    """List what a newcomer would get at each broker, and who would be nearest to its target."""
     return fitting(
         f"{wording.plural(document['count'], 'new subscriber')} like "
         f"{document['subscriber'].removeprefix('newcomer like ')}",
@@ -213,7 +216,7 @@ def admission_table(document: Row, limit: int | None = None) -> FittingTable:
 
 
 def _open(row: Row, otherwise: str = "") -> str:
-    """A mark where it cannot be told whether the target is met."""
+    """Mark where it cannot be decided whether the target is met."""
     return "?" if row.get("verdict") == "undecided" else otherwise
 
 

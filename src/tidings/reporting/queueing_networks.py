@@ -140,7 +140,7 @@ def _station(broker: Broker) -> _Place:
 def _streams(
     system: System, routes: Routes, stations: dict[str, _Place], ends: _Ends
 ) -> Iterator[_Jobs]:
-    """Every publisher's events by class, each with its path; adds links to the stations."""
+    """Yield every publisher's events by class, each with its path; add links to the stations."""
     rates = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
     for index, publisher in enumerate(system.publishers):
         classes = np.flatnonzero(rates[index] > 0.0)
@@ -153,7 +153,10 @@ def _streams(
 
 
 def _interval(publisher: Publisher, rate_per_s: float, classes: int) -> Law:
-    """The time between two events of a class; a Poisson stream falls into such streams."""
+    """Give the time between two events of a class.
+
+    A Poisson stream splits into Poisson streams by class.
+    """
     if isinstance(publisher.every, Exponential):
         return Exponential(mean_s=1.0 / rate_per_s)
     assert publisher.every is not None  # all else is refused
@@ -174,7 +177,10 @@ class _Walk:
     ends: _Ends
 
     def turns(self, publisher: int, content_class: int) -> Turns:
-        """From where to where the events go, with which probability, the links among the places."""
+        """Map from where to where the events go, with which probability.
+
+        Links that take time are stations among them.
+        """
         brokers = self.system.brokers
         turns: Turns = {}
         before, here = -1, int(self.routes.home_of_publisher[publisher])
@@ -220,7 +226,7 @@ def _refuse(what: str, where: Sequence[str]) -> None:
 
 
 def _law_words(law: Law, where: str) -> tuple[str, str, dict[str, float]]:
-    """How JMT calls a distribution: its class, its name, its parameters."""
+    """Name a distribution as JMT does: its class, its name, its parameters."""
     if isinstance(law, Exponential):
         return "Exponential", "Exponential", {"lambda": 1.0 / law.mean_s}
     if isinstance(law, Deterministic):

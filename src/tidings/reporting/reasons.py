@@ -134,7 +134,10 @@ def _journeys(
     subscriber: int,
     paths: _Paths,
 ) -> Iterable[_Journey]:
-    """How the events that a subscriber wants reach it; ``paths`` remembers those walked before."""
+    """Yield how the events that a subscriber wants reach it.
+
+    ``paths`` remembers those walked before.
+    """
     wanted = routes.wanted_by(subscriber)
     home = int(routes.home_of_subscriber[subscriber])
     for tree in range(len(routes.trees)):
@@ -165,7 +168,7 @@ def _paths_from(routes: Routes, start: int, tree: int) -> dict[int, _Path]:
 def _parts_and_losses(
     system: System, journeys: Iterable[_Journey], costs: _Costs
 ) -> tuple[tuple[Part, ...], tuple[tuple[str, float], ...]]:
-    """The parts of the mean delay over delivered events, and the shares lost by link."""
+    """Compute the parts of the mean delay over delivered events, and the shares lost by link."""
     time: defaultdict[tuple[str, str], float] = defaultdict(float)
     lost: defaultdict[str, float] = defaultdict(float)
     wanted = delivered = 0.0
@@ -196,7 +199,10 @@ def _parts_and_losses(
 
 
 def _links(system: System, journey: _Journey, costs: _Costs) -> Iterable[tuple[float, float, str]]:
-    """Mean delay, loss and name of each link on the way, client links included, in order."""
+    """Yield mean delay, in seconds, loss and name of each link on the path, in order.
+
+    Client links are included.
+    """
     publisher, subscriber = system.publishers[journey.publisher], journey.subscriber
     yield *_client(publisher.link), f"{publisher.name}{ARROW}{publisher.at}"
     for arc in journey.arcs:
@@ -235,7 +241,7 @@ def _known(value: float | None, otherwise: float) -> float:
 
 
 def _late_shares(outcome: Outcome) -> dict[tuple[str, str], float]:
-    """The late share of each pair, and under publisher ``""`` of each subscriber as a whole."""
+    """Map each pair to its late share, and under publisher ``""`` each subscriber as a whole."""
     whole = outcome.subscribers
     shares = {
         ("", name): _known(late, 0.0)
@@ -249,7 +255,7 @@ def _late_shares(outcome: Outcome) -> dict[tuple[str, str], float]:
 def _deadlines(
     routes: Routes, rates: np.ndarray, subscriber: int, own: Law | None
 ) -> tuple[Deadline, ...]:
-    """The lifetimes of the events a subscriber wants, by share; its own word cuts them short."""
+    """List the lifetimes of the events a subscriber wants, by share; its own cuts them short."""
     wanted = routes.wanted_by(subscriber)
     published = rates.sum(axis=1)  # of each publisher, all classes
     shares: defaultdict[tuple[float, bool], float] = defaultdict(float)

@@ -13,7 +13,7 @@ from tidings.reporting.templates import asset, fill
 
 
 def render_study(study: Study) -> str:
-    """The page as HTML text."""
+    """Render the page as HTML text."""
     return fill(
         "study.html.jinja",
         study=study,
@@ -30,7 +30,7 @@ def write_study(study: Study, path: str | Path) -> Path:
 
 
 def section_parts(section: Section) -> dict[str, Any]:
-    """What a page shows of a section: tables first, then what there is to look at."""
+    """Collect what a page shows of a section: tables first, then figures."""
     return {
         "title": section.title,
         "words": section.words,

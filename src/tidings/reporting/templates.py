@@ -11,7 +11,7 @@ import jinja2
 
 @cache
 def asset(name: str) -> str:
-    """The text of one of these files."""
+    """Read the text of one of these files."""
     return (resources.files("tidings.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -24,7 +24,7 @@ def _finalize(value: Any) -> Any:
 
 
 def fill(template: str, **values: Any) -> str:
-    """A template with its values; whatever is not marked as markup is escaped."""
+    """Fill a template with values; whatever is not marked as markup is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(asset),
         autoescape=True,

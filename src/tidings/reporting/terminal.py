@@ -70,7 +70,7 @@ class FittingTable:
 
     @staticmethod
     def _width(columns: Sequence[Column], folded: bool) -> int:
-        """How wide a table is, as it is or with its words folded as far as they may be."""
+        """Compute how wide a table is, as it is or with its words folded as far as they may be."""
         widths = []
         for column in columns:
             widest = max(map(cell_len, (column.title, *column.cells)))
@@ -168,7 +168,7 @@ def formatted(title: str, key: str, form: str, *, spare: int = 0) -> Head:
 
 
 def number(row: Row, key: str) -> float:
-    """A number of a row; NaN where JSON has none."""
+    """Read a number of a row; NaN where JSON has none."""
     value = row[key]
     return math.nan if value is None else float(value)
 
@@ -182,7 +182,7 @@ def outcome_table(
     worst_first: bool = True,
     below: Sequence[str] = (),
 ) -> RenderableType:
-    """One outcome, a row per subscriber: what arrives in time, what does not, how long it takes.
+    """Show one outcome, a row per subscriber: what arrives in time or not, how long it takes.
 
     What is to be read first stands ``below`` the headline, above the rows.
     """
@@ -212,7 +212,7 @@ def outcome_table(
 
 
 def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
-    """Shares on time; of predicted ones also how far they can be off, and who says so."""
+    """Make the columns of shares on time; for predicted ones also their error, and who says so."""
     if source != "predicted" or not rows["by"].any():
         share = _cells(wording.percent, rows["on_time"], rows["on_time_se"])
         return [Column(title="on time", cells=share)]
@@ -227,7 +227,7 @@ def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
 
 
 def _error(half_width: float) -> str:
-    """Half a 95 % interval of a share, in percentage points with two digits."""
+    """Write half a 95 % interval of a share, in percentage points with two digits."""
     if np.isnan(half_width):
         return wording.UNKNOWN
     return f"± {100 * half_width:.{2 if half_width < 0.1 else 3}g} %"
@@ -236,7 +236,7 @@ def _error(half_width: float) -> str:
 def interval_table(
     intervals: pd.DataFrame, level: float, limit: int | None = None
 ) -> RenderableType:
-    """Between which shares each subscriber's true one lies with a probability, the worst first."""
+    """List between which shares each subscriber's true one lies with a probability, worst first."""
     return fitting(
         f"{wording.percent(level)} intervals of on-time shares",
         by_share(intervals).to_dict("records"),
@@ -250,7 +250,7 @@ def interval_table(
 
 
 def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
-    """How busy each broker is and how long events wait and are served there, the busiest first."""
+    """List how busy each broker is and how long events wait and are served, the busiest first."""
     rows = outcome.brokers.sort_values("utilisation", ascending=False, kind="stable")
     return fitting(
         f"Brokers, {outcome.source}",
@@ -266,7 +266,7 @@ def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
 
 
 def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
-    """What each link carries, loses and takes, the lossiest first."""
+    """List what each link carries, loses and takes, the lossiest first."""
     carried = outcome.links["events_per_s"] != 0.0  # what carries nothing loses nothing
     rows = outcome.links.assign(lost=outcome.links["lost"].where(carried))
     return fitting(
@@ -284,7 +284,7 @@ def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
 
 
 def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
-    """How far two outcomes are apart, and the subscribers for which they are farthest apart."""
+    """Show how far two outcomes are apart, and for which subscribers they are farthest apart."""
     a, b = comparison.source_a, comparison.source_b
     a, b = (f"{a} A", f"{b} B") if a == b else (a, b)
     worst = fitting(
@@ -338,7 +338,7 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
 
 
 def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> RenderableType:
-    """Several outcomes of one system in one table, and below it how well they agree."""
+    """Show several outcomes of one system in one table, and below it how well they agree."""
     ordered = sorted(outcomes, key=lambda each: SOURCES.index(each.source))
     reference = ordered[-1]
     rows = by_share(reference.subscribers)
@@ -365,7 +365,7 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
 
 
 def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> RenderableType:
-    """Fitted parameters with their standard errors; with the truth, where it is known, and z."""
+    """List fitted parameters with standard errors; with the truth, where it is known, and z."""
 
     def quantity(title: str, key: str, error: str | None = None, spare: int = 0) -> Head:
         def write(row: Row) -> str:
@@ -393,7 +393,7 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
 
 
 def quality_table(quality: pd.DataFrame) -> RenderableType:
-    """What became of the rows of every trace table: used, set aside and why, or one too many."""
+    """List what became of the rows of every trace table: used, set aside and why, or duplicates."""
     return fitting(
         "Rows of the traces",
         quality.to_dict("records"),
@@ -405,7 +405,7 @@ def quality_table(quality: pd.DataFrame) -> RenderableType:
 
 
 def coverage_table(coverage: pd.DataFrame) -> RenderableType:
-    """How much of what was published could be followed to those who want it."""
+    """List how much of what was published could be followed to those who want it."""
     return fitting(
         "Coverage",
         coverage.to_dict("records"),
@@ -417,7 +417,7 @@ def coverage_table(coverage: pd.DataFrame) -> RenderableType:
 
 
 def traffic_table(traffic: pd.DataFrame, *, limit: int) -> RenderableType:
-    """Which kind of traffic publishers are, and how far counts of their events vary."""
+    """List which kind of traffic publishers are, and how far counts of their events vary."""
     return fitting(
         "Traffic that is not independent intervals",
         traffic.to_dict("records"),
@@ -435,7 +435,7 @@ def traffic_table(traffic: pd.DataFrame, *, limit: int) -> RenderableType:
 def name_column(
     values: Iterable[Any], title: str, spare: int = 0, widest: int = _WIDEST_NAME
 ) -> Column:
-    """Names, cut where they are long; of what is missing, nothing."""
+    """Make a column of names, cut where they are long; empty where one is missing."""
     # Control characters in a name must not reach the terminal.
     clean = [
         "".join(c if c.isprintable() else "�" for c in str(v))
@@ -455,7 +455,7 @@ def _cause_title(outcome: Outcome) -> str:
 
 
 def _causes(outcome: Outcome, rows: pd.DataFrame) -> list[str]:
-    """What costs each row most; where that is not known, what becomes of most that it misses."""
+    """Name what costs each row most; where not known, what becomes of most that it misses."""
     if not len(rows):
         return []
     if len(outcome.causes):
@@ -473,7 +473,7 @@ def _signed(z: float) -> str:
 
 
 def points(difference: float) -> str:
-    """A difference of two shares, with its sign."""
+    """Write a difference of two shares, in percentage points with its sign."""
     return wording.UNKNOWN if np.isnan(difference) else f"{100 * difference:+.2f} %"
 
 

@@ -24,7 +24,7 @@ _WHEN = ("before", "after")
 
 
 def difference_table(document: Row, limit: int | None = None) -> FittingTable:
-    """Subscribers before and after, those whose share changes most first."""
+    """List subscribers before and after, those whose share changes most first."""
     total = document["total"]
     before, after = (wording.percent(number(total[when], "on_time")) for when in _WHEN)
     return fitting(
@@ -43,7 +43,7 @@ def difference_table(document: Row, limit: int | None = None) -> FittingTable:
 
 
 def causes_table(document: Row) -> FittingTable:
-    """What becomes of all events that are wanted, before and after."""
+    """List what becomes of all events that are wanted, before and after."""
     total = document["total"]
     rows = [
         {"name": name, **{when: number(total[when], name) for when in _WHEN}}
@@ -61,7 +61,7 @@ def causes_table(document: Row) -> FittingTable:
 
 
 def scenario_table(rows: Sequence[Row], limit: int | None = None) -> FittingTable:
-    """Scenarios side by side, the worst first."""
+    """Show scenarios side by side, the worst first."""
     return fitting(
         "Scenarios",
         sorted(rows, key=lambda row: round(_last_if_unknown(number(row, "on_time")), 12)),
@@ -89,7 +89,7 @@ def _last_if_unknown(value: float) -> float:
 
 
 def _error(row: Row) -> str:
-    """How far the change can be off: the errors of both shares, as of independent engines."""
+    """Write how far the change can be off: the errors of both shares, as of independent engines."""
     error = math.hypot(number(row, "error_before"), number(row, "error_after"))
     return wording.UNKNOWN if math.isnan(error) else f"± {100 * error:.2g} %"
 

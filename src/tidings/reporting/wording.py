@@ -10,7 +10,7 @@ UNKNOWN = "–"
 
 
 def percent(share: float, se: float = math.nan) -> str:
-    """A share in percent with the digits it deserves, and ± its standard error where known.
+    """Write a share in percent with the digits it deserves, and ± its standard error where known.
 
     One decimal, more close to nothing and to everything (where the odd event matters) and where
     the standard error is smaller than that.
@@ -29,7 +29,7 @@ def percent(share: float, se: float = math.nan) -> str:
 
 
 def decimals(share: float, se: float = math.nan) -> int:
-    """How many decimals of a percentage mean something."""
+    """Count the decimals of a percentage that mean something."""
     if math.isfinite(se) and se > 0:
         return min(3, max(1, math.ceil(-math.log10(100 * se) - 1e-9)))
     edge = 100 * min(abs(share), abs(1.0 - share))
@@ -37,7 +37,7 @@ def decimals(share: float, se: float = math.nan) -> int:
 
 
 def whole_percent(share: float) -> str:
-    """A share in percent without decimals, for running text.
+    """Write a share in percent without decimals, for running text.
 
     >>> whole_percent(0.784), whole_percent(0.004), whole_percent(0.9999)
     ('78 %', 'under 1 %', 'over 99 %')
@@ -52,7 +52,7 @@ def whole_percent(share: float) -> str:
 
 
 def seconds(value_s: float, se_s: float = math.nan) -> str:
-    """A time in the unit a person would pick, with ± its standard error in the same unit.
+    """Write a time in the unit a person would pick, with ± its standard error in the same unit.
 
     >>> seconds(0.25), seconds(0.25, 0.002), seconds(math.inf), seconds(math.nan)
     ('250 ms', '250 ± 2 ms', 'infinite', '–')
@@ -73,7 +73,7 @@ def seconds(value_s: float, se_s: float = math.nan) -> str:
 
 
 def rate(per_s: float, of: str = "") -> str:
-    """A rate in events per second, minute, hour or day, whichever reads best.
+    """Write a rate in events per second, minute, hour or day, whichever reads best.
 
     >>> rate(12.34), rate(0.05, "events"), rate(1e-4), rate(0.0)
     ('12.3 /s', '3 events/min', '8.64 /d', '0 /s')
@@ -87,14 +87,14 @@ def rate(per_s: float, of: str = "") -> str:
 
 
 def number(value: float, se: float = math.nan) -> str:
-    """A plain number with four significant digits, and ± its standard error where known."""
+    """Write a number with four significant digits, and ± its standard error where known."""
     if not math.isfinite(value):
         return UNKNOWN
     return f"{value:.4g} ± {se:.2g}" if math.isfinite(se) else f"{value:.4g}"
 
 
 def quantity(value: float, unit: str, se: float = math.nan) -> str:
-    """A value with its unit: times and shares in their own way, the rest as a number.
+    """Write a value with its unit: times and shares in their own way, the rest as a number.
 
     >>> quantity(0.004, "s"), quantity(0.98, "share", 0.001), quantity(2.5, "1/s")
     ('4 ms', '98.0 ± 0.1 %', '2.5 /s')
@@ -109,7 +109,7 @@ def quantity(value: float, unit: str, se: float = math.nan) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun.
+    """Write a count with its noun.
 
     >>> plural(1, "subscriber"), plural(1200, "subscriber")
     ('1 subscriber', '1,200 subscribers')
@@ -118,7 +118,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def short(name: str, most: int = 40) -> str:
-    """A name that is not longer than so many characters.
+    """Shorten a name to at most so many characters.
 
     >>> short("an airport with a rather long name", 16)
     'an airport with…'

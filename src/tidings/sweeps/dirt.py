@@ -38,7 +38,7 @@ CLEAN = Dirt()
 
 
 def spoil(frame: DataFrame, name: str, dirt: Dirt, seed: int) -> DataFrame:
-    """The rows of a table, some of them spoilt: each by at most one of the kinds of dirt."""
+    """Damage some rows of a table, each by at most one of the kinds of dirt."""
     if dirt == CLEAN or name not in SPOILT:
         return frame
     first_time = next(column for column in frame.columns if column.endswith("_ns"))
@@ -61,7 +61,7 @@ def spoil(frame: DataFrame, name: str, dirt: Dirt, seed: int) -> DataFrame:
 
 
 def uniform(seed: int, purpose: str, *of: Column) -> Column:
-    """A number in (0, 1), the same for the same seed, purpose and values, whoever computes it."""
+    """Compute a number in (0, 1), the same for the same seed, purpose and values on any machine."""
     hashed = F.xxhash64(F.lit(f"{seed} {purpose}"), *of)
     # A second time, as one hash of similar values is not quite as good as random.
     bits = F.shiftrightunsigned(F.xxhash64(hashed), 11)

@@ -76,7 +76,7 @@ class Generated:
 
 
 def span_of(system: System, events: int) -> float:
-    """In how many seconds a system publishes so many events, in the long run."""
+    """Compute in how many seconds a system publishes so many events, in the long run."""
     return events / sum(publisher.rate_per_s for publisher in system.publishers)
 
 
@@ -148,7 +148,7 @@ def write_generated(generated: Generated, folder: Path, tell: Progress | None = 
 
 
 def rows_written(folder: Path) -> dict[str, int]:
-    """How many rows each table of a folder has, as its Parquet files say."""
+    """Count the rows of each table of a folder, as its Parquet files say."""
     return {
         table.name: sum(pq.read_metadata(each).num_rows for each in table.glob("*.parquet"))
         for table in sorted(folder.iterdir())
@@ -169,7 +169,7 @@ class Plan:
     planting: Planting
 
     def run(self, number: int) -> RecordedRun:
-        """The run of one slice."""
+        """Make the run of one slice."""
         begin_ns, end_ns, last_ns = *self.edges_ns[number : number + 2], self.edges_ns[-1]
         probes = [self.planting.probes * each // last_ns for each in (begin_ns, end_ns)]
         end_s = self.warmup_s + (end_ns - begin_ns) / NANOSECONDS
@@ -197,7 +197,7 @@ def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> Plan
 
 
 def slice_s(compiled: CompiledSystem) -> float:
-    """How long a slice is, in seconds: about a million events, and whole days of rates."""
+    """Compute how long a slice is, in seconds: about a million events, and whole days of rates."""
     days = {each.rates for each in compiled.system.publishers if each.rates is not None}
     once = any(not each.repeat for each in days) or len({each.length_s for each in days}) > 1
     once = once or any(each.publishes is not None for each in compiled.system.publishers)
@@ -208,7 +208,7 @@ def slice_s(compiled: CompiledSystem) -> float:
 
 
 def _recorded(spark: SparkSession, name: str, plan: Plan) -> DataFrame:
-    """The rows of one table, a task for every slice."""
+    """Record the rows of one table, a task for every slice."""
     slices = 1 if name == "subscriptions" else len(plan.edges_ns) - 1
 
     def on_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -248,7 +248,7 @@ _CLOCKS = {
 
 
 def _by_own_clocks(frame: DataFrame, name: str, ahead_s: Mapping[str, float]) -> DataFrame:
-    """The rows with times as the clocks of those who recorded them show them."""
+    """Shift the times of rows to what the clocks of those who recorded them show."""
     if not ahead_s or name not in _CLOCKS:
         return frame
     ahead = F.create_map(

@@ -26,7 +26,10 @@ _RUN = "number bigint, counts binary"
 
 
 def replicate_on(spark: SparkSession) -> Replicate:
-    """Runs replications on this Spark, a task each; :func:`simulate` takes it as ``elsewhere``."""
+    """Make a function that runs replications on this Spark, a task each.
+
+    :func:`simulate` takes it as ``elsewhere``.
+    """
 
     def run(system: System, window: Window, seed: int, numbers: range) -> Iterator[Counts]:
         # Not as text: names of files carry with them where these may lie.
@@ -60,7 +63,7 @@ def _brought(
 
 
 def _counted(document: bytes, window: Window, seed: int, number: int) -> bytes:
-    """What one replication counted, or why it could not be run, as bytes."""
+    """Run one replication; give what it counted, or why it could not be run, as bytes."""
     try:
         return pickle.dumps(next(replications(compiled_once(document), window, seed, [number])))
     except TidingsError as problem:
@@ -69,5 +72,5 @@ def _counted(document: bytes, window: Window, seed: int, number: int) -> bytes:
 
 @lru_cache(maxsize=1)
 def compiled_once(document: bytes) -> CompiledSystem:
-    """The system, compiled once in the life of a worker."""
+    """Compile the system, once in the life of a worker."""
     return compile_system(reading.from_document(pickle.loads(document)))

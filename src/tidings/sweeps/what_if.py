@@ -33,7 +33,7 @@ SCENARIOS_PER_TASK = 20  # they take different times: small tasks even that out
 
 
 def assess_all(spark: SparkSession, system: System, scenarios: Sequence[Scenario]) -> DataFrame:
-    """A row for every scenario (``ASSESSMENTS``): what it does, with a row for each subscriber.
+    """Make a row for every scenario (``ASSESSMENTS``): what it does, with a row per subscriber.
 
     Lazy: whoever reads it more than once should write it first.
     """
@@ -72,7 +72,7 @@ def assess_all(spark: SparkSession, system: System, scenarios: Sequence[Scenario
 
 
 def summaries(rows: DataFrame, to: Path | None = None) -> list[dict[str, Any]]:
-    """A row for every scenario without its subscribers; with ``to``, all is written there first.
+    """Collect a row for every scenario without its subscribers; with ``to``, write all there first.
 
     Raises :class:`EngineError` where Spark fails; what is wrong with a scenario is in its row.
     """

@@ -46,12 +46,12 @@ def concurrent_queries(spark: SparkSession) -> Iterator[Start]:
 
 
 def bring_here(frame: DataFrame, what: str) -> pd.DataFrame:
-    """A small table as pandas; ``what`` names the tables it is made from, should they be broken."""
+    """Collect a small table as pandas; ``what`` names its source tables, should they be broken."""
     return _as_pandas(run_action(frame.toArrow, what))
 
 
 def _as_pandas(table: pa.Table) -> pd.DataFrame:
-    """The same table; whole numbers that a double would round stay whole beside nulls.
+    """Convert a table to pandas; integers that a double would round stay integers beside nulls.
 
     >>> _as_pandas(pa.table({"at_ns": [2**62 + 1, None]}))["at_ns"][0] - 2**62
     np.int64(1)
@@ -66,7 +66,7 @@ def _as_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def run_action(action: Callable[[], Result], what: str) -> Result:
-    """What an action of Spark gives.
+    """Run an action of Spark and give its result.
 
     Raises :class:`InvalidTracesError` in a line where the tables cannot be read to their end, and
     :class:`EngineError` where Spark itself failed.
@@ -84,13 +84,13 @@ def run_action(action: Callable[[], Result], what: str) -> Result:
 
 
 def reason_of(problem: Exception) -> str:
-    """Why Spark failed, in a line: what it says, and the cause of that."""
+    """Say in one line why Spark failed: its message, and the cause of that."""
     said = list(_causes(problem))
     return f"{said[0]} ({said[1]})" if len(said) > 1 else said[0]
 
 
 def _causes(problem: Exception) -> Iterator[str]:
-    """The first line of what went wrong, then of its causes; wrappers are passed over."""
+    """Yield the first line of an error, then of its causes; wrappers are passed over."""
     lines = []
     java = getattr(problem, "java_exception", None)
     while java is not None:
@@ -102,7 +102,7 @@ def _causes(problem: Exception) -> Iterator[str]:
 
 
 def _first_line(text: str) -> str:
-    r"""The first line of what went wrong; where a Python worker failed, of what it raised.
+    r"""Find the first line of an error; where a Python worker failed, of what it raised.
 
     >>> _first_line("Failed:\nTraceback (most recent call last):\n  File ...\nE: no room\n")
     'E: no room'
@@ -113,7 +113,7 @@ def _first_line(text: str) -> str:
 
 
 def _without_class(line: str) -> str:
-    """The line without the name of the Java class in front of it.
+    """Remove the name of the Java class in front of a line.
 
     >>> _without_class("java.io.IOException: no more bytes")
     'no more bytes'

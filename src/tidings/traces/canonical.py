@@ -25,7 +25,7 @@ _FRACTIONAL = (T.FloatType, T.DoubleType, T.DecimalType)
 def canonical(
     frame: DataFrame, table: TraceTable, where: str, keep: Sequence[str] = ()
 ) -> DataFrame:
-    """The frame with exactly the table's columns and types, and a column ``unreadable``.
+    """Give a frame exactly the table's columns and types, and a column ``unreadable``.
 
     A nullable column may be missing; other columns are dropped, but for those to ``keep``. A value
     that is not of its type becomes null, and ``unreadable`` says so, unless it already says more.
@@ -69,7 +69,7 @@ def _problem(column: TraceColumn, saw: str) -> Problem:
 
 
 def _read(column: TraceColumn, kind: T.DataType | None) -> tuple[Column, Column | None] | None:
-    """The value of a column and when it cannot be read (None: always can); None: never can."""
+    """Read a column: its value, and when it cannot be read (None: always can); None: never can."""
     if kind is None or isinstance(kind, T.NullType):
         return F.lit(None).cast(column.type), None
     value = F.col(column.name)

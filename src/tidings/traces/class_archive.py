@@ -32,7 +32,7 @@ _QUIETLY = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_options(java_home: Path) -> str:
-    """Options with which Java uses the archive; empty where none was made."""
+    """Give the options with which Java uses the archive; empty where none was made."""
     for suffix, (_, use) in _OPTIONS.items():
         if (file := _file(java_home, suffix)).is_file():
             return f'"{use}={file}" {_QUIETLY}'

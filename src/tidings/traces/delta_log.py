@@ -85,7 +85,7 @@ def read_log(folder: Path) -> DeltaTable:
 
 
 def _actions(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """All that the newest checkpoint that is whole sums up, then the commits after it."""
+    """Yield all that the newest complete checkpoint sums up, then the commits after it."""
     log = folder / LOG
     commits: dict[int, str] = {}
     parts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)

@@ -99,10 +99,10 @@ def import_traces(
 
 
 def with_black_box(reading: Reading, broker: str) -> Reading:
-    """The reading with one broker for all, of which nothing was recorded but that events pass it.
+    """Add one broker for all, of which only is recorded that events pass it.
 
-    It takes no time; what lies between publication and arrival is then told of the subscribers'
-    own links.
+    It takes no time; the time between publication and arrival is then attributed to the
+    subscribers' own links.
     """
     tables = dict(reading.tables)
     for name in {"publications", "deliveries", "subscriptions"} & set(tables):
@@ -170,7 +170,7 @@ def _take_records(reading: Reading, files: Sequence[str], fresh: Path) -> pd.Dat
 def _staged(
     spark: SparkSession, folder: Path, source: str, rows: DataFrame, name: str
 ) -> DataFrame:
-    """The rows written once, so that what follows does not parse the source again."""
+    """Write the rows once, so that what follows does not parse the source again."""
     place = str(folder / name)
     run_action(lambda: rows.write.parquet(place), source)
     return spark.read.schema(rows.schema).parquet(place)
@@ -189,7 +189,7 @@ def _bad(counts: dict[str | None, int]) -> dict[str, int]:
 
 
 def _rows_in(folder: Path) -> int:
-    """How many rows a table has, by the word of its files."""
+    """Count the rows of a table, as its files state them."""
     return sum(parquet.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
 
 
@@ -228,7 +228,7 @@ def _check_any(account: pd.DataFrame, files: Sequence[str]) -> None:
 def _window(
     spark: SparkSession, reading: Reading, written: Path, to: Path
 ) -> tuple[TraceWindow, tuple[str, ...]]:
-    """What was observed: as the source says, or from the first to the last publication.
+    """Find the observed window: as the source says, or from the first to the last publication.
 
     Where no publications are imported, a window that is there already stays; where they are but
     none can be used, all that was imported tells.
@@ -253,7 +253,7 @@ def _window(
 
 
 def _moments(spark: SparkSession, written: Path, names: Sequence[str]) -> DataFrame:
-    """The first moment that some tables speak of, and the one after the last."""
+    """Find the first moment in some tables, and the one after the last, in nanoseconds."""
     moments = []
     for name in names:
         frame = spark.read.schema(TRACE_TABLES[name].ddl).parquet(str(written / name))
@@ -265,7 +265,7 @@ def _moments(spark: SparkSession, written: Path, names: Sequence[str]) -> DataFr
 
 
 def _between(ends: DataFrame) -> TraceWindow | None:
-    """The window between two moments in one row, None where they are none."""
+    """Read the window between two moments in one row; None where there is none."""
     first, last = run_action(ends.collect, "the observed window")[0]
     if first is None or last is None or first >= last:
         return None
@@ -279,7 +279,7 @@ def _old_window(to: Path) -> TraceWindow:
 def _arranged(
     fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow, sampled: float = 1.0
 ) -> Steps:
-    """How all that was written gets to where it belongs; writes the new manifest beside it.
+    """Plan how all that was written gets to where it belongs; write the new manifest beside it.
 
     What was set aside of the tables that are written anew goes, that of others stays.
     """
@@ -304,12 +304,12 @@ def _arranged(
 
 
 def _of_source(noun: str, tables: Sequence[str]) -> str:
-    """What the lines, rows or spans are called that none of these tables could take."""
+    """Name the lines, rows or spans that none of these tables could take."""
     return "-".join([noun, *tables])
 
 
 def _left(name: str, replaced: Collection[str]) -> str | None:
-    """What it is called after some tables were replaced; None where nothing speaks of it any more.
+    """Rename them after some tables were replaced; None where no remaining table refers to them.
 
     >>> _left("lines-publications-probes", ["probes"])
     'lines-publications'
@@ -335,7 +335,7 @@ def _old_manifest(to: Path) -> dict[str, Any]:
 def _manifest(
     old: Mapping[str, Any], account: pd.DataFrame, tables: Sequence[str], window: TraceWindow
 ) -> dict[str, Any]:
-    """The window, and what became of all rows of every table in the folder that was imported."""
+    """Make the manifest: the window, and what became of all rows of every imported table."""
     stays = (old.get("from_ns"), old.get("until_ns")) == (window.from_ns, window.until_ns)
     imported = old.get("imported")
     accounts = {

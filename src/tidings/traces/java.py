@@ -67,7 +67,7 @@ def ensure_java() -> Path:
 
 
 def inspect_java(java: Path) -> Java | None:
-    """What a ``java`` says of itself, and whether Spark's launcher can use it; None: it is none."""
+    """Ask a ``java`` what it is, and whether Spark's launcher can use it; None: it is none."""
     if not java.exists() and not java.with_suffix(".exe").exists():
         return None
     for request in ([_UNNEEDED], []):
@@ -117,7 +117,7 @@ def _ask(java: Path, request: list[str]) -> str | None:
 
 
 def _stand_in_home(home: Path) -> Path | None:
-    """A folder whose ``bin/java`` runs the real one without the request it cannot meet."""
+    """Make a folder whose ``bin/java`` runs the real one without the option it does not know."""
     if sys.platform == "win32":
         return None
     real = str(home / "bin" / "java").replace("'", "'\\''")

@@ -23,7 +23,7 @@ END_OF_TIME = 2**63 - 1
 
 
 def lives(subscriptions: DataFrame) -> DataFrame:
-    """One row for every subscribe: who, what, from when, until when (null: to the end).
+    """Make one row for every subscribe: who, what, from when, until when (null: to the end).
 
     It ends at the first *later* unsubscribe: of two steps at the same moment the unsubscribe
     belongs to the life before. A second subscribe of a living subscription begins a life of its
@@ -48,7 +48,7 @@ def lives(subscriptions: DataFrame) -> DataFrame:
 
 
 def end_of_life() -> Column:
-    """When a life ends, in nanoseconds; at the end of time if nobody saw it end."""
+    """Give when a subscription ends, in nanoseconds; at the end of time if nobody saw it end."""
     return F.coalesce(F.col("unsubscribed_ns"), F.lit(END_OF_TIME))
 
 
@@ -61,18 +61,18 @@ class Buckets:
     count: int
 
     def of(self, moment_ns: Column) -> Column:
-        """The number of the bucket that a moment lies in; later moments are in no earlier one."""
+        """Compute which bucket a moment lies in, by number; later moments are in no earlier one."""
         number = F.call_function("div", moment_ns - F.lit(self.start_ns), F.lit(self.width_ns))
         inside = F.greatest(F.lit(0), F.least(F.lit(self.count - 1), number)).cast("int")
         return F.when(moment_ns.isNotNull(), inside)  # greatest and least pass over nulls
 
     def of_life(self) -> Column:
-        """All buckets that a life touches."""
+        """List all buckets that the life of a subscription touches."""
         return F.sequence(self.of(F.col("subscribed_ns")), self.of(end_of_life()))
 
 
 def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int, least: int = 1) -> Buckets:
-    """Buckets of which an average life covers a few, but no fewer than ``least`` altogether."""
+    """Choose buckets of which an average life covers a few, but no fewer than ``least`` in all."""
     span = max(1, end_ns - start_ns)
     first = F.greatest(F.col("subscribed_ns"), F.lit(start_ns))
     last = F.least(F.coalesce(F.col("unsubscribed_ns"), F.lit(end_ns)), F.lit(end_ns))

@@ -34,7 +34,7 @@ def make(handle: int) -> str:
 
 
 def is_known(token: object, handle: int) -> bool:
-    """Whether a mark was made here for this very folder."""
+    """Test whether a mark was made here for this very folder."""
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return False
     try:
@@ -57,7 +57,7 @@ def _notes() -> Path:
 
 
 def _is_ours_alone(folder: Path) -> bool:
-    """Whether nobody else could have put a note there."""
+    """Test whether nobody else could have put a note there."""
     status = [each.stat() for each in (folder, folder.parent)]
     others = stat.S_IWGRP | stat.S_IWOTH
     return all(each.st_uid == os.getuid() and not each.st_mode & others for each in status)

@@ -39,7 +39,7 @@ class TablePlace:
 
 
 def find_tables(folder: str | os.PathLike[str]) -> dict[str, TablePlace]:
-    """Where each table of a folder is; refused where an import was stopped at its last step.
+    """Find where each table of a folder is; refuse where an import was stopped at its last step.
 
     Object stores and catalogs cannot be listed from here: each table may be there by its canonical
     name, behind a URL as a Parquet folder or what :data:`LAKES` says, or not be there.
@@ -56,7 +56,7 @@ def find_tables(folder: str | os.PathLike[str]) -> dict[str, TablePlace]:
 
 
 def table_names(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """Which trace tables a folder has; None for a URL or a catalog, which cannot be listed."""
+    """List the trace tables of a folder; None for a URL or a catalog, which cannot be listed."""
     if place_of(folder)[1]:
         return None
     names = tuple(find_tables(folder))
@@ -79,7 +79,7 @@ def require_tables(
 
 
 def no_tables(folder: str | os.PathLike[str]) -> InvalidTracesError:
-    """That a folder has none, with what it has instead."""
+    """Make the error that a folder has no trace tables, with what it has instead."""
     name, remote = place_of(folder)
     return InvalidTracesError(
         f"{name}: there are no trace tables here; wants {_listed(TRACE_TABLES)}, "
@@ -88,7 +88,7 @@ def no_tables(folder: str | os.PathLike[str]) -> InvalidTracesError:
 
 
 def place_of(folder: str | os.PathLike[str]) -> tuple[str, bool]:
-    """The folder, URL or names in a catalog, and whether it is elsewhere.
+    """Give the folder, URL or names in a catalog, and whether it is remote.
 
     >>> place_of("file:///traces"), place_of("s3a://bucket/traces")
     (('/traces', False), ('s3a://bucket/traces', True))
@@ -100,7 +100,7 @@ def place_of(folder: str | os.PathLike[str]) -> tuple[str, bool]:
 
 
 def _in_catalog(names: str, table: str) -> str:
-    """The name of one table among those of a catalog.
+    """Name one table among those of a catalog.
 
     >>> _in_catalog("catalog:lake.traces", "hops"), _in_catalog("catalog:lake.raw.mq_*", "hops")
     ('lake.traces.hops', 'lake.raw.mq_hops')
@@ -110,7 +110,7 @@ def _in_catalog(names: str, table: str) -> str:
 
 
 def table_kind(path: Path) -> str:
-    """In which format a file or folder is a table."""
+    """Find the format in which a file or folder is a table."""
     kind = _kind(path) if path.exists() else None
     if kind not in FORMATS.values():
         saw = "no table" if path.exists() else "nothing"
@@ -121,7 +121,7 @@ def table_kind(path: Path) -> str:
 
 
 def kind_of_name(name: str) -> str | None:
-    """The format of a file by its name, compressed or not.
+    """Give the format of a file by its name, compressed or not.
 
     >>> kind_of_name("hops.csv.gz"), kind_of_name("notes.txt")
     ('csv', None)
@@ -130,7 +130,7 @@ def kind_of_name(name: str) -> str | None:
 
 
 def uncompressed(name: str) -> str:
-    """The name of a file without what tells how it is compressed.
+    """Remove from a file's name what says how it is compressed.
 
     >>> uncompressed("hops.csv.gz")
     'hops.csv'
@@ -166,12 +166,15 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
 
 
 def lake_of(folder: Path) -> str | None:
-    """What says which files of a folder hold its rows, as one of :data:`LAKES`; mostly None."""
+    """Find the log that says which files of a folder hold its rows.
+
+    It is one of :data:`LAKES`; mostly None.
+    """
     return next((kind for kind, mark in LAKES.items() if any(folder.glob(mark))), None)
 
 
 def _kind(path: Path) -> str | None:
-    """The format of a file by its name, of a folder by its log or the files in it."""
+    """Find the format of a file by its name, of a folder by its log or the files in it."""
     if not path.is_dir():
         return kind_of_name(path.name)
     if lake := lake_of(path):
@@ -199,7 +202,7 @@ def _check_plain(path: Path) -> None:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The files of a table: of a folder those in it, or in folders such as ``day=2026-11-18``.
+    """List the files of a table: of a folder those in it, or in folders such as ``day=2026-11-18``.
 
     What Spark would pass over is refused: files in other folders, or both here and in folders.
     """

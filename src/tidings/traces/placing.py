@@ -56,7 +56,7 @@ class Steps:
 
 @contextlib.contextmanager
 def incoming(to: Path) -> Iterator[Path]:
-    """A hidden folder to build in, which is gone afterwards; clears what the killed have left."""
+    """Make a hidden folder to build in, removed afterwards; clear what killed imports have left."""
     is_new = not to.exists()
     to.mkdir(parents=True, exist_ok=True)
     finish(to)
@@ -163,7 +163,7 @@ class _Rooms:
         self._held.close()
 
     def steps(self, own: str | None) -> tuple[str, Steps | None]:
-        """The mark of what is left to do, and what that is; None where nothing is."""
+        """Read the mark of what is left to do, and what that is; None where nothing is."""
         place = f"{FINISHING}/{_STEPS}"
         if not self._is_there(place):
             return "", None
@@ -232,7 +232,7 @@ class _Rooms:
             return False
 
     def _folder(self, path: str) -> int | None:
-        """A folder opened, for as long as these are in use; None where there is none."""
+        """Open a folder, for as long as these are in use; None where there is none."""
         if path in self._opened:
             return self._opened[path]
         parent, _, name = path.rpartition("/")
@@ -260,7 +260,7 @@ class _Rooms:
 
 
 def _is_file_name(name: str) -> bool:
-    """Whether a file can be called so: there are bytes for every character, few and none zero."""
+    """Test whether a file can have this name: every character has bytes, few and none zero."""
     try:
         return b"\0" not in os.fsencode(name) and len(os.fsencode(name)) <= _LONGEST_NAME
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -279,7 +279,7 @@ def _clear_abandoned(handle: int) -> None:
 def _locked(
     folder: Path | str, *, wait: bool = True, alone: bool = True, dir_fd: int | None = None
 ) -> Iterator[int]:
-    """Nobody else has the folder meanwhile; the lock ends with the process, however that ends."""
+    """Lock a folder against all others; the lock ends with the process, however that ends."""
     link = os.O_NOFOLLOW if dir_fd is not None else 0  # a link that was given is followed
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | link, dir_fd=dir_fd)
     try:

@@ -18,7 +18,7 @@ SUBSCRIPTION_ACTIONS = ("subscribe", "unsubscribe", "learnt", "forgotten")
 
 
 def with_reasons(frame: DataFrame, table: TraceTable) -> DataFrame:
-    """Every row, with why it cannot be used in a column ``reason``: null where it can.
+    """Add a column ``reason`` to every row: why it cannot be used, null where it can.
 
     The first reason that applies is given. Contents are not looked into: to parse them costs more
     than all the rest, so that statistics look at each distinct one instead.
@@ -31,7 +31,7 @@ def with_reasons(frame: DataFrame, table: TraceTable) -> DataFrame:
 
 @cache
 def _reason(table: TraceTable) -> str:
-    """The reason in SQL: one text to hand to Spark, instead of a hundred calls to build it."""
+    """Write the reason in SQL: one text to hand to Spark, instead of a hundred calls to build."""
     cases = [f"when {condition} then '{text}'" for condition, text in _conditions(table)]
     return f"case {' '.join(cases)} end"
 
@@ -50,7 +50,7 @@ def _conditions(table: TraceTable) -> Iterator[tuple[str, str]]:
 
 
 def _contradictions(table: str) -> Iterator[tuple[str, str]]:
-    """What cannot be true between the columns of one row."""
+    """Yield what cannot be true between the columns of one row: the condition and the reason."""
     match table:
         case "hops":
             yield "started_ns < arrived_ns", "it started before it arrived"

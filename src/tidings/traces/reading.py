@@ -104,7 +104,7 @@ def open_table(
     *,
     optional: bool = False,
 ) -> DataFrame | None:
-    """The canonical columns of a table and ``unreadable``; None where there is no such table.
+    """Open a table: its canonical columns and ``unreadable``; None where there is no such table.
 
     Text is read line by line, so that what is no row of the table is told as such. ``keep`` may ask
     for where rows stand: columns of :data:`~tidings.traces.readers.lines.ORIGIN`.
@@ -123,12 +123,12 @@ def open_table(
 
 
 def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
-    """A frame of one's own as a canonical table: columns checked, types made canonical."""
+    """Read a caller's own frame as a canonical table: check columns, make types canonical."""
     return canonical(frame, table, f"the given {table.name}")
 
 
 def read_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """A table that is not canonical, as it is: Parquet, CSV or JSON Lines, a file or a folder."""
+    """Read a table that is not canonical, as it is: Parquet, CSV or JSON Lines, file or folder."""
     kind = table_kind(path)
     endings = [ending for ending, each in FORMATS.items() if each == kind]
     reader, place = spark.read, TablePlace(kind=kind, path=f"file://{path.resolve()}")
@@ -169,7 +169,7 @@ def _open(
 
 
 def _with_origin(frame: DataFrame, place: TablePlace) -> DataFrame:
-    """The frame with where each row stands; of what is no file, the table."""
+    """Add to a frame where each row comes from; of what is no file, the table."""
     text = F.to_json(F.struct("*")).alias(TEXT)
     try:
         return frame.select("*", *origin_of_rows(), text)
@@ -206,7 +206,7 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
 
 
 def _sampled(manifest: str, where: str) -> float:
-    """The share of all events that a manifest says were recorded; 1 where it does not say."""
+    """Read the share of all events that a manifest says were recorded; 1 where it does not say."""
     share = json_text.parse(manifest).get("sampled", 1.0)
     if type(share) not in (int, float) or not 0 < share <= 1:
         raise InvalidTracesError(
@@ -216,7 +216,7 @@ def _sampled(manifest: str, where: str) -> float:
 
 
 def _incomplete(manifest: str) -> tuple[str, ...]:
-    """That recording ended early, where whoever recorded says so.
+    """Warn that recording ended early, where whoever recorded says so.
 
     >>> _incomplete('{"incomplete": "a server died"}')[0].partition(";")[0]
     'the traces are incomplete: a server died'
@@ -231,7 +231,7 @@ def _incomplete(manifest: str) -> tuple[str, ...]:
 
 
 def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:
-    """The observed window that a manifest names.
+    """Read the observed window that a manifest names.
 
     >>> parse_manifest('{"version": 1, "from_ns": 5, "until_ns": 8}')
     TraceWindow(from_ns=5, until_ns=8)
@@ -251,7 +251,7 @@ def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:
 
 
 def _window_of(tables: Mapping[str, DataFrame], name: str) -> TraceWindow:
-    """From the first to the last publication; without any, of what brokers reported."""
+    """Find the window from the first to the last publication; without any, of brokers' reports."""
     moments = {"publications": "published_ns", "levels": "at_ns", "histograms": "at_ns"}
     table = next((each for each in moments if each in tables), None)
     if table is None:

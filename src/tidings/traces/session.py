@@ -96,7 +96,7 @@ def spark_session(
 
 
 def is_exposed(master: str | None) -> bool:
-    """Whether Spark here listens on the network: workers on other machines must reach it.
+    """Test whether Spark here listens on the network: workers on other machines must reach it.
 
     >>> is_exposed("spark://cluster:7077"), is_exposed("spark://127.0.0.1:7077"), is_exposed(None)
     (True, False, False)
@@ -166,7 +166,7 @@ def _settings_here(master: str, java_options: str) -> dict[str, str]:
 
 
 def _defaults() -> dict[str, str]:
-    """What ``spark-defaults.conf`` says, where there is one; the master is chosen by us.
+    """Read ``spark-defaults.conf``, where there is one; the master is chosen by us.
 
     Spark reads this file too, but what a program sets wins over it, and we set much.
     """
@@ -186,7 +186,10 @@ def _defaults() -> dict[str, str]:
 
 
 def _default_memory_mib() -> int:
-    """A quarter of the machine's memory, from one to four GiB."""
+    """Compute a quarter of the machine's memory, from one to four GiB, in MiB.
+
+    1024 where the machine does not say.
+    """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -200,7 +203,10 @@ def _log_settings() -> Path:
 
 
 def _name_python(*, local: bool) -> None:
-    """Have Spark's workers run this Python: theirs would be whatever ``python3`` is on the path."""
+    """Make Spark's workers run this Python.
+
+    Theirs would be whatever ``python3`` is on the path.
+    """
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if local or name not in os.environ:
             os.environ[name] = sys.executable
@@ -262,7 +268,7 @@ def _check_reachable(url: str, default_port: int | None = None) -> None:
 
 
 def _why_not(master: str, problem: Exception, said: IO[bytes]) -> str:
-    """What went wrong, with the last lines that Java wrote: the reason usually stands there."""
+    """Say what went wrong, with the last lines that Java wrote: the reason is usually there."""
     said.seek(0)
     lines = said.read().decode(errors="replace").splitlines()
     noise = re.compile(r"^\s*(at |\.\.\. \d+ more|WARNING: Using incubator)")

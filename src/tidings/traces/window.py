@@ -41,7 +41,7 @@ class TraceWindow:
         return (self.until_ns - self.from_ns - self.unobserved_ns) / NANOSECONDS
 
     def shortened(self, by_s: float) -> TraceWindow:
-        """The same window, ended earlier; at least a tenth of it must remain.
+        """End the window earlier by so many seconds; at least a tenth of it must remain.
 
         >>> TraceWindow(from_ns=0, until_ns=10 * NANOSECONDS).shortened(2.5).seconds
         7.5
@@ -54,18 +54,19 @@ class TraceWindow:
         return replace(self, until_ns=self.until_ns - round(by_s * NANOSECONDS))
 
     def holds(self, at_ns: Column) -> Column:
-        """Whether a moment lies in the window."""
+        """Test whether a moment lies in the window."""
         return (at_ns >= F.lit(self.from_ns)) & (at_ns < F.lit(self.until_ns))
 
     def batch(self, at_ns: Column, batches: int) -> Column:
-        """Which of so many equal parts of the window holds a moment; beyond its ends, the nearest.
+        """Compute which of so many equal parts of the window holds a moment.
 
-        Whole numbers throughout, so that every engine agrees on the last nanosecond.
+        Beyond the window's ends it is the nearest part. Whole numbers throughout, so that every
+        engine agrees on the last nanosecond.
         """
         return _part_of(at_ns - F.lit(self.from_ns), self.until_ns - self.from_ns, batches)
 
     def piece(self, at_ns: Column, batches: int) -> Column:
-        """The same, but none has a gap in it: between number k·batches − 1 and the next may be one.
+        """Compute the same for parts without gaps: only after number k·batches − 1 may be one.
 
         Rows that are put in order, and told from the one before, are so within a piece.
         """
@@ -82,7 +83,7 @@ class PartedWindow(TraceWindow):
     parts: tuple[TraceWindow, ...]
 
     def batch(self, at_ns: Column, batches: int) -> Column:
-        """Which batch of which part holds a moment."""
+        """Compute which batch of which part holds a moment."""
         number = self.parts[0].batch(at_ns, batches)
         for place, part in enumerate(self.parts[1:], start=1):
             here = part.batch(at_ns, batches) + F.lit(place * batches)
@@ -111,19 +112,19 @@ class DailyHours(TraceWindow):
         return self._watched_ns(self.from_ns, self.until_ns) / NANOSECONDS
 
     def holds(self, at_ns: Column) -> Column:
-        """Whether a moment lies in the hours of a day, between the two moments."""
+        """Test whether a moment lies in the hours of a day, between the two moments."""
         between = TraceWindow.holds(self, at_ns)
         return between & (self._into_day(at_ns) < F.lit(self.length_ns))
 
     def batch(self, at_ns: Column, batches: int) -> Column:
-        """Which of so many parts, equal in what was watched of them, holds a moment."""
+        """Compute which of so many parts, equal in watched time, holds a moment."""
         into_ns = F.least(self._into_day(at_ns), F.lit(self.length_ns))
         watched_ns = self._day(at_ns) * F.lit(self.length_ns) + into_ns
         so_far = watched_ns - F.lit(self._watched_at(self.from_ns))
         return _part_of(so_far, self._watched_ns(self.from_ns, self.until_ns), batches)
 
     def piece(self, at_ns: Column, batches: int) -> Column:
-        """Which of so many equal pieces of the hours of which day holds a moment."""
+        """Compute which of so many equal pieces of the hours of which day holds a moment."""
         first = (self.from_ns + self._shift_ns) // DAY_NS
         here = _part_of(self._into_day(at_ns), self.length_ns, batches)
         return ((self._day(at_ns) - F.lit(first)) * batches + here).cast("int")
@@ -144,12 +145,15 @@ class DailyHours(TraceWindow):
         return days * self.length_ns + min(into_ns, self.length_ns)
 
     def _watched_ns(self, from_ns: int, until_ns: int) -> int:
-        """How much of the time between two moments lies in the hours."""
+        """Compute how much of the time between two moments lies in the hours, in nanoseconds."""
         return self._watched_at(until_ns) - self._watched_at(from_ns)
 
 
 def _part_of(so_far_ns: Column, whole_ns: int, parts: int) -> Column:
-    """In which of so many equal parts of a time this much of it ends; beyond it, in the nearest."""
+    """Compute in which of so many equal parts of a time this much of it ends.
+
+    Beyond the time, it is the nearest part.
+    """
     index = F.call_function("div", so_far_ns, F.lit(-(-whole_ns // parts)))
     inside = F.least(F.greatest(index, F.lit(0)), F.lit(parts - 1)).cast("int")
     return F.when(so_far_ns.isNotNull(), inside)  # greatest and least pass over nulls

@@ -97,7 +97,7 @@ class BackTest:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """The test as plain data for JSON: the comparison, and what explains the differences."""
+        """Give the test as plain data for JSON: the comparison, and what explains differences."""
         return {
             "verdict": {**asdict(self.verdict), "covered": self.verdict.is_covered},
             **self.comparison.to_document(),
@@ -106,7 +106,7 @@ class BackTest:
 
 
 def split(window: TraceWindow, share: float) -> tuple[TraceWindow, TraceWindow]:
-    """The first part of a window and the rest.
+    """Split a window into its first part and the rest.
 
     >>> split(TraceWindow(from_ns=0, until_ns=10), 0.7)
     (TraceWindow(from_ns=0, until_ns=7), TraceWindow(from_ns=7, until_ns=10))

@@ -98,13 +98,13 @@ class Comparison(Shown):
         return self.summarise()
 
     def summarise(self, table: str = "subscribers", measure: str = "on_time") -> Summary:
-        """How far the two are apart in one measure of one table."""
+        """Summarise how far the two are apart in one measure of one table."""
         if measure not in MEASURES.get(table, {}):
             raise ValueError(f"'{measure}' of '{table}' is not compared; see MEASURES")
         return _summarise(getattr(self, table), measure)
 
     def worst(self, number: int = 5, measure: str = "on_time") -> pd.DataFrame:
-        """The subscribers that differ most in a measure, the worst first, with both its values.
+        """List the subscribers that differ most in a measure, the worst first, with both values.
 
         Columns: subscriber, broker, then of the measure ``_a``, ``_b``, ``_difference``, ``_z``;
         few enough to be printed whole. All others are in ``subscribers``.
@@ -124,7 +124,7 @@ class Comparison(Shown):
         return self.worst(len(self.subscribers))
 
     def to_document(self) -> dict[str, Any]:
-        """The comparison as plain data for JSON; what is not a finite number is null."""
+        """Give the comparison as plain data for JSON; what is not a finite number is null."""
         summaries = {
             table: {measure: _plain(asdict(self.summarise(table, measure))) for measure in measures}
             for table, measures in MEASURES.items()
@@ -176,7 +176,7 @@ class Verdict(Shown):
         return all(check.passed for check in self.checks)
 
     def to_document(self) -> dict[str, Any]:
-        """The verdict as plain data for JSON."""
+        """Give the verdict as plain data for JSON."""
         return {"passed": self.passed, "checks": [_plain(asdict(each)) for each in self.checks]}
 
 
@@ -222,7 +222,7 @@ def verdict(
     min_within_error: float | None = None,
     max_missing: int | None = 0,
 ) -> Verdict:
-    """Whether two outcomes agree: limits on the errors of the on-time shares; None: no limit.
+    """Decide whether two outcomes agree, by limits on errors of the on-time shares; None: no limit.
 
     A limit that cannot be checked, such as one in standard errors where nobody knows any, fails.
     """
@@ -303,7 +303,10 @@ def _differences(both: pd.DataFrame, measure: str, se: str | None) -> dict[str, 
 
 
 def _allowed(both: pd.DataFrame) -> NDArray[np.float64]:
-    """How far on-time shares may be apart (95 %); NaN where no side states an engine's error."""
+    """Compute how far on-time shares may be apart (95 %).
+
+    NaN where no side states an engine's error.
+    """
     sides = [(both[f"by_{side}"], both[f"error_{side}"]) for side in ("a", "b")]
     stated = np.stack([engine_errors(*side) for side in sides])
     noise = OF_95 * both[["on_time_se_a", "on_time_se_b"]].to_numpy().T
@@ -314,7 +317,10 @@ def _allowed(both: pd.DataFrame) -> NDArray[np.float64]:
 def _in_standard_errors(
     difference: NDArray[np.float64], combined: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """z; where both sides claim to be exact it is 0 for equal numbers and infinite for others."""
+    """Compute z: the difference in standard errors.
+
+    Where both sides claim to be exact it is 0 for equal numbers and infinite for others.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / combined
     return np.where((combined == 0) & (np.abs(difference) <= ROUNDING), 0.0, z)

@@ -10,7 +10,7 @@ _NAMED = 5
 
 
 def doubts(outcomes: Sequence[Outcome], system: str | None = None) -> tuple[str, ...]:
-    """What makes a comparison doubtful, as sentences; ``system`` is the fingerprint to go by.
+    """List what makes a comparison doubtful, as sentences; ``system`` is the fingerprint to go by.
 
     A measured outcome has no fingerprint (it is of the traces), and comparing a fitted system with
     the true one is legitimate: so these are warnings.

@@ -9,14 +9,14 @@ from tidings.validation.comparison import Check
 
 
 def parameter_z(parameters: pd.DataFrame) -> pd.Series:
-    """How many standard errors each estimate lies from its truth; NaN where either is unknown."""
+    """Compute how many standard errors each estimate is off its truth; NaN where one is unknown."""
     difference = parameters["estimate"].astype(float) - parameters["truth"].astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return difference / parameters["standard_error"].astype(float)
 
 
 def check_parameters(parameters: pd.DataFrame, *, max_z: float) -> Check:
-    """Whether no parameter lies more than so many standard errors from its truth."""
+    """Check that no parameter lies more than so many standard errors from its truth."""
     worst = float(parameter_z(parameters).abs().max())
     return Check(
         name="parameters",

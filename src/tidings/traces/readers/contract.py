@@ -60,7 +60,7 @@ def check_reader(
 
 
 def _spoilt(samples: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path]]:
-    """Copies of the first sample, spoilt in several ways, by what was done to them."""
+    """Yield copies of the first sample, damaged in several ways, by what was done to them."""
     first = samples[0]
     whole = first.read_bytes()
     packed = gzip.compress(whole)
@@ -87,7 +87,7 @@ def _beside_each_other(
     copies: Mapping[str, Path],
     asked: Asked,
 ) -> Iterator[str]:
-    """What does not hold where all files are read at once."""
+    """Yield what does not hold where all files are read at once."""
     files = [str(path.resolve()) for path in (*samples, *copies.values())]
     reading = reader.read(spark, files, asked)
     strange = sorted(set(reading.tables) - set(reader.tables))
@@ -111,7 +111,7 @@ def _beside_each_other(
 
 
 def _fates(records: pd.DataFrame, sample: str, copies: Mapping[str, Path]) -> Iterator[str]:
-    """What does not hold of the records of a sample and its copies."""
+    """Yield what does not hold of the records of a sample and its copies."""
 
     def count(file: str) -> int:
         return int(records.loc[records["file"] == file, "n"].sum())
@@ -133,7 +133,7 @@ def _fates(records: pd.DataFrame, sample: str, copies: Mapping[str, Path]) -> It
 def _alone(
     spark: SparkSession, reader: Reader, sample: Path, folder: Path, asked: Asked
 ) -> Iterator[str]:
-    """What does not hold of files in which nothing is of the format: refused, or set aside."""
+    """Yield what does not hold of files with nothing of the format: refused, or set aside."""
     hostile, empty = folder / f"alone-{sample.name}", folder / f"nothing-{sample.name}"
     hostile.write_bytes(b"".join(line.encode() + b"\n" for line in HOSTILE))
     empty.write_bytes(b"")
@@ -146,13 +146,13 @@ def _alone(
 
 
 def _records(reading: Reading) -> pd.DataFrame:
-    """How many records have which fate, by file and whether they are hostile."""
+    """Count the records by reason (why set aside), file and whether they are hostile."""
     counted = reading.records.groupBy(F.col(lines.FILE).alias("file"), REASON, _marked())
     return bring_here(counted.agg(F.count(F.lit(1)).alias("n")), "the records")
 
 
 def _rows(reading: Reading) -> pd.DataFrame:
-    """How many candidate rows can be used, by table and file."""
+    """Count the candidate rows that can and cannot be used, by table and file."""
     counted = [
         with_reasons(frame, TRACE_TABLES[name])
         .groupBy(

@@ -24,7 +24,7 @@ NO_TABLE = "no table of the mapping uses it"
 
 
 def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) -> Reading:
-    """Candidate rows of every table that a mapping makes of these files, which are of one kind."""
+    """Read candidate rows of every table that a mapping makes of these files, all of one kind."""
     opened = open_flat(spark, files, mapping.delimiter)
     if opened.fixed:
         _require(mapping, opened.names, files[0])
@@ -68,7 +68,7 @@ def _require(mapping: TraceMapping, present: Sequence[str], at: str) -> None:
 
 
 def _named(each: Field) -> list[str]:
-    """The columns that a field asks for."""
+    """List the columns that a field asks for."""
     own = [each.column] if each.column is not None else []
     more = _named(each.plus) if each.plus is not None else []
     return own + more + [attribute.column for attribute in each.attributes.values()]
@@ -86,7 +86,7 @@ def _where(table: TableMapping, opened: Opened) -> Column:
 
 
 def _mapped(rows: DataFrame, table: TableMapping, opened: Opened) -> DataFrame:
-    """The fields of a table as columns, and what could not be made out.
+    """Map the fields of a table to columns, and note what could not be read.
 
     Times are parsed in a step of their own, once each, although they are asked for twice.
     """
@@ -126,7 +126,7 @@ def _value(each: Field, opened: Opened) -> tuple[Column, list[Column]]:
 
 
 def _parts(each: Field) -> list[Field]:
-    """A time and those that are added to it."""
+    """List a time and those that are added to it."""
     return [each, *(_parts(each.plus) if each.plus is not None else [])]
 
 

@@ -12,7 +12,7 @@ from tidings.traces.readers.lines import TEXT
 
 
 def with_object(rows: DataFrame, name: str) -> DataFrame:
-    """The lines with the one object in JSON that each is, as a variant: null where it is none.
+    """Parse each line as one JSON object, into a variant: null where it is none.
 
     Spark's parsers stop at the end of the first document and say nothing of what follows. The line
     is therefore parsed between brackets and before a last element, which has to be the second.
@@ -27,13 +27,13 @@ def with_object(rows: DataFrame, name: str) -> DataFrame:
 
 
 def quoted(text: Column) -> Column:
-    """A text as a JSON string, with its quotes; null stays null."""
+    """Write a text as a JSON string, with its quotes; null stays null."""
     listed = F.to_json(F.array(text))
     return F.when(text.isNotNull(), F.substr(listed, F.lit(2), F.length(listed) - 2))
 
 
 def path_of(name: str) -> str:
-    """The path of a field in a document: dots lead inside.
+    """Write the path of a field in a document: dots lead inside.
 
     >>> path_of("payload.user id")
     "$['payload']['user id']"
@@ -42,7 +42,7 @@ def path_of(name: str) -> str:
 
 
 def object_json(pieces: Mapping[str, Column]) -> Column:
-    """An object in JSON from pieces of JSON, by sorted name; null pieces are left out."""
+    """Write an object in JSON from pieces of JSON, by sorted name; null pieces are left out."""
     named = [
         F.concat(F.lit(f"{json.dumps(name, ensure_ascii=False)}:"), piece)
         for name, piece in sorted(pieces.items())
@@ -53,9 +53,10 @@ def object_json(pieces: Mapping[str, Column]) -> Column:
 def attributes_json(
     origins: Mapping[str, tuple[str | None, Column, Column]],
 ) -> tuple[Column, list[Column]]:
-    """A content from (kind, value as JSON, value as text) by attribute; and what is not its kind.
+    """Write a content from (kind, value as JSON, value as text) by attribute.
 
-    Without a kind the value stays what it is; empty texts of a number or flag count as absent.
+    Also gives what is not of its kind. Without a kind the value stays what it is; empty texts of a
+    number or flag count as absent.
     """
     pieces: dict[str, Column] = {}
     wrong: list[Column] = []

@@ -13,7 +13,7 @@ from tidings.traces.readers.times import ISO, NANOSECONDS_PER, nanoseconds
 
 
 def find(opened: Opened, wanted: Sequence[str], file: str) -> str:
-    """The first of these columns that a file has.
+    """Find the first of these columns that a file has.
 
     Raises :class:`InvalidTracesError` where it has none of them.
     """
@@ -32,7 +32,7 @@ def find_time(opened: Opened, stems: Sequence[str], file: str, unit: str) -> tup
 
 
 def has_time(opened: Opened, stems: Sequence[str], unit: str) -> tuple[str, str] | None:
-    """The same, or None where there is no such column."""
+    """Find the first such column and its unit; None where there is no such column."""
     for stem in stems:
         if stem in opened.names:
             return stem, unit
@@ -43,7 +43,7 @@ def has_time(opened: Opened, stems: Sequence[str], unit: str) -> tuple[str, str]
 
 
 def moment(opened: Opened, column: str, unit: str) -> Column:
-    """A time in its unit or in ISO 8601, in nanoseconds; null where it is neither."""
+    """Read a time in its unit or in ISO 8601, in nanoseconds; null where it is neither."""
     text = opened.text(column)
     return F.coalesce(nanoseconds(text, unit), nanoseconds(text, ISO))
 

@@ -66,7 +66,7 @@ def parse_lifetimes(rules: Sequence[str]) -> Lifetimes:
 
 
 def told_lifetime(lifetimes: Lifetimes, texts: Mapping[str, Column]) -> tuple[Column, Column]:
-    """What attributes, by name, say of a lifetime: the nanoseconds, and whether it is odd."""
+    """Read a lifetime from attributes, by name: in nanoseconds, and whether it cannot be read."""
     times: list[Column] = []
     for name, unit in lifetimes.attributes.items():
         number = F.regexp_extract(texts[name], _TIME, 1)
@@ -78,7 +78,7 @@ def told_lifetime(lifetimes: Lifetimes, texts: Mapping[str, Column]) -> tuple[Co
 
 
 def ruled_lifetime(lifetimes: Lifetimes, destination: Column) -> Column:
-    """What rules say of messages to a destination, in nanoseconds: the first that fits."""
+    """Give the lifetime of messages to a destination, in ns: the first rule that fits counts."""
     ruled = F.lit(lifetimes.everything_ns).cast("bigint")
     for pattern, time_ns in reversed(lifetimes.destinations):
         parts = [re.escape(part) for part in pattern.split("*")]

@@ -57,14 +57,14 @@ def expand(sources: Sequence[str]) -> list[str]:
 
 
 def for_spark(path: str) -> str:
-    """A file as Spark names it: with its scheme, and with nothing that looks like a pattern."""
+    """Write a file as Spark names it: with its scheme, and nothing that looks like a pattern."""
     if "://" in path:
         return path
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
 def read_lines(spark: SparkSession, files: Sequence[str], *, whole: bool = False) -> DataFrame:
-    """Every line that is not empty: ``text``, ``file``, ``block`` and ``place``.
+    """Read every line that is not empty: ``text``, ``file``, ``block`` and ``place``.
 
     Files that have to be ``whole`` fail where they are torn; of others a line tells it.
     """
@@ -79,7 +79,7 @@ def read_lines(spark: SparkSession, files: Sequence[str], *, whole: bool = False
 def read_dated_lines(
     spark: SparkSession, files: Sequence[str], separator: str | None = None
 ) -> DataFrame:
-    """The same with when the file of each was last written, ``written_ns``.
+    """Read the same lines with when the file of each was last written, ``written_ns``.
 
     With a ``separator``, what lies between two of these counts as a line.
     """
@@ -119,7 +119,7 @@ def first_line(spark: SparkSession, file: str) -> str:
 
 
 def origin_of_lines() -> list[Column]:
-    """Where a line of a text file stands."""
+    """Give the columns that say where a line of a text file is: file, block and order."""
     return [
         file_name(),
         F.col("_metadata.file_block_start").alias(BLOCK),
@@ -128,7 +128,7 @@ def origin_of_lines() -> list[Column]:
 
 
 def origin_of_rows() -> list[Column]:
-    """Where a row of a Parquet file stands."""
+    """Give the columns that say where a row of a Parquet file is: file, block and row."""
     return [
         file_name(),
         F.lit(0).cast("bigint").alias(BLOCK),
@@ -137,14 +137,14 @@ def origin_of_rows() -> list[Column]:
 
 
 def file_name() -> Column:
-    """The file a row comes from, as people write it."""
+    """Give the file a row comes from, as people write it."""
     path = F.regexp_replace("_metadata.file_path", r"\+", "%2B")
     plain = F.coalesce(F.try_url_decode(path), F.col("_metadata.file_path"))
     return F.regexp_replace(plain, "^file:/+", "/").alias(FILE)
 
 
 def not_utf8() -> Column:
-    """The reason of a line that is no text, null where it is one.
+    """Give the reason why a line is no text, null where it is one.
 
     Zero bytes are no text either: machines that lose power leave blocks of them in logs. What is
     torn off a compressed file is one line without text.
@@ -154,7 +154,7 @@ def not_utf8() -> Column:
 
 
 def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None) -> DataFrame:
-    """The rows with the number of their ``line``, counted from 1 as editors do.
+    """Add to rows the number of their ``line``, counted from 1 as editors do.
 
     Reads the files once more, for the number of lines in every block only. Of a file that was read
     whole, which is not among these, it is the number of the part.
@@ -178,7 +178,7 @@ def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None
 def found_again(
     rows: DataFrame, files: Sequence[str] | None, separator: str | None = None
 ) -> DataFrame:
-    """The rows as people look for them: ``reason``, ``file``, ``line`` and ``text``.
+    """Give the rows as people look for them: ``reason``, ``file``, ``line`` and ``text``.
 
     Of text files, which have to be named, the line; of others, which of their rows it is.
     """
@@ -199,7 +199,7 @@ def is_compressed(file: str) -> bool:
 def _split(
     spark: SparkSession, files: Sequence[str], separator: str | None, *columns: Column
 ) -> DataFrame:
-    """Text files, line by line or by another separator.
+    """Read text files, line by line or by another separator.
 
     Of compressed ones here that are torn, the lines before the tear: :func:`_with_torn` tells of
     the rest.
@@ -217,7 +217,7 @@ def _split(
 
 
 def _with_torn(rows: DataFrame, files: Sequence[str]) -> DataFrame:
-    """The lines, and one without text for each compressed file that is torn.
+    """Add to the lines one without text for each compressed file that is torn.
 
     Which ones are, tasks find out that unpack each of them once more, and keep nothing of it.
     """
@@ -235,7 +235,7 @@ def _with_torn(rows: DataFrame, files: Sequence[str]) -> DataFrame:
 
 
 def _torn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Which of these files cannot be unpacked to their end; on a worker."""
+    """Yield which of these files cannot be unpacked to their end; on a worker."""
     for batch in batches:
         names = [name for name in batch.column(0).to_pylist() if _is_torn(name)]
         yield pa.RecordBatch.from_arrays([pa.array(names, pa.string())], names=[FILE])
@@ -267,7 +267,7 @@ def _local_files(name: str) -> Iterator[str]:
 
 
 def _live_files(folder: Path, lake: str) -> tuple[str, ...]:
-    """The files of a table that its log says hold its rows; those that it removed may be there."""
+    """List the files that a table's log says hold its rows; removed ones may still be there."""
     if lake != "delta":
         raise UnsupportedError(
             f"{folder} is a table of {lake.title()}, of which files are not imported one by one; "

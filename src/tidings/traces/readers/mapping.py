@@ -77,12 +77,12 @@ class TraceMapping:
 
 
 def read_mapping(path: Path) -> TraceMapping:
-    """The mapping in a file; raises :class:`InvalidInputError` with all that is wrong with it."""
+    """Read the mapping in a file; raise :class:`InvalidInputError` with all that is wrong in it."""
     return _checked(yaml_text.read(path), str(path))
 
 
 def parse_mapping(text: str, where: str = "the mapping") -> TraceMapping:
-    """The mapping that a text in YAML stands for."""
+    """Read a mapping from a text in YAML."""
     return _checked(yaml_text.parse(text), where)
 
 
@@ -141,7 +141,7 @@ def _read_field(place: Place, name: str) -> Field:
 
 
 def _readers(name: str) -> dict[str, Callable[[Place], Any]]:
-    """What may be said of a field, by what the field is."""
+    """Give what may be said of a field, with how to read it, by what the field is."""
     allowed: dict[str, Callable[[Place], Any]] = {
         "column": Place.text,
         "constant": lambda place: str(_plain(place)),
@@ -175,7 +175,7 @@ def _read_attributes(place: Place) -> dict[str, Attribute]:
 
 
 def _plain(place: Place) -> str | int | float:
-    """A text or number as it would stand in a file."""
+    """Read a text or number as it would be written in a file."""
     value = place.value
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -44,7 +44,7 @@ _CLIENT = 0  # the servers' number for a connection of a client; others are thos
 
 
 def read_nats(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
-    """Candidate rows from the message-trace events in these files."""
+    """Read candidate rows from the message-trace events in these files."""
     events = keep(trace_events(lines.read_lines(spark, files)), "events")
     good = events.where(F.col(REASON).isNull())
     tables = {
@@ -66,7 +66,7 @@ def read_nats(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
 
 
 def trace_events(rows: DataFrame) -> DataFrame:
-    """Every line as a trace event: who, which message, in and out; and why it is of no use."""
+    """Read every line as a trace event: who, which message, in and out; and why it is of no use."""
     whole = F.when(F.col("object").isNotNull(), F.col(lines.TEXT))
     parsed = with_object(rows, "object").withColumn("it", F.from_json(whole, TRACE_EVENT))
     came_in = F.get(F.filter("it.events", lambda each: each["type"] == "in"), F.lit(0))
@@ -140,7 +140,10 @@ def _deliveries(events: DataFrame) -> DataFrame:
 
 
 def _subscriptions(events: DataFrame) -> DataFrame:
-    """Once per client and subject, as from before the recording: nobody recorded when it began."""
+    """Make one subscription per client and subject, as from before the recording.
+
+    Nobody recorded when it began.
+    """
     out = events.withColumn("out", F.explode("went_out")).where(F.col("out.kind") == _CLIENT)
     known = out.where(F.col("out.sub").isNotNull())
     per_client = known.groupBy(
@@ -163,24 +166,24 @@ def _subscriptions(events: DataFrame) -> DataFrame:
 
 
 def _first(headers: str, name: str) -> Column:
-    """The first value of a header, whatever the case of its name."""
+    """Give the first value of a header, whatever the case of its name."""
     wanted = F.map_filter(headers, lambda key, _: F.lower(key) == name.lower())
     return F.get(F.get(F.map_values(wanted), F.lit(0)), F.lit(0))
 
 
 def _peer(entry: str) -> Column:
-    """Who is at the other end: the name of the connection, or the server's number for it."""
+    """Name who is at the other end: the name of the connection, or the server's number for it."""
     number = F.concat(F.lit("client-"), F.col(f"{entry}.cid"), F.lit("@"), F.col("server"))
     return F.coalesce(F.nullif(F.col(f"{entry}.name"), F.lit("")), number)
 
 
 def _last_out_ns() -> Column:
-    """When the last copy was put out."""
+    """Give when the last copy was put out, in nanoseconds."""
     return F.array_max(F.transform("went_out", lambda each: nanoseconds(each["ts"], ISO)))
 
 
 def _receiver() -> Column:
-    """Who wanted what was put out: a queue group as a whole, whichever member was chosen."""
+    """Name who wanted what was put out: a queue group as a whole, whichever member was chosen."""
     return F.coalesce(F.nullif(F.col("out.queue"), F.lit("")), _peer("out"))
 
 
@@ -189,7 +192,7 @@ def _sent(entry: Column) -> Column:
 
 
 def _lifetime_ns() -> Column:
-    """What ``Nats-TTL`` says: seconds, or a number with its unit; null for whatever else."""
+    """Read ``Nats-TTL``, in nanoseconds: seconds, or a number with its unit; null for all else."""
     number = F.regexp_extract("ttl", r"^(\d+)(ms|s|m|h)?$", 1)
     unit = F.regexp_extract("ttl", r"^(\d+)(ms|s|m|h)?$", 2)
     scale = (

@@ -54,7 +54,10 @@ def read_omb(spark: SparkSession, files: Sequence[str]) -> Reading:
 
 
 def _levels(runs: DataFrame) -> DataFrame:
-    """Counters from rates; a backlog below zero is one of none, read at two moments."""
+    """Compute counters from rates; a backlog below zero counts as zero.
+
+    Such a one was read at two moments.
+    """
     sampled = runs.select(
         "name", "written_ns", "every_s", "publishRate", "backlog", *lines.ORIGIN,
         F.posexplode("publishRate").alias("number", "rate"),

@@ -50,7 +50,7 @@ def open_flat(
     *,
     whole: bool = False,
 ) -> Opened:
-    """Files of one kind (by their names), row by row, columns by name.
+    """Open files of one kind (by their names), row by row, columns by name.
 
     Files that have to be ``whole`` fail where they are torn; of others a row tells it.
     """
@@ -62,7 +62,7 @@ def open_flat(
 
 
 def _kind(files: Sequence[str]) -> str:
-    """The one format of these files, by their names."""
+    """Give the one format of these files, by their names."""
     kinds = {file: _kind_of(file) for file in files}
     unknown = [file for file, kind in kinds.items() if kind is None]
     if unknown:
@@ -116,7 +116,7 @@ def _open_csv(read: DataFrame, files: Sequence[str], delimiter: str | None) -> O
 
 
 def _open_quote(delimiter: str) -> Column:
-    """The reason of a line in which a quoted column is not closed, or goes on after its end.
+    """Give the reason why a line is wrong where a quoted column is not closed, or goes on after it.
 
     Spark's parser takes such columns as they come. Doubled quotes are marked, columns that are
     quoted as they should be are taken out; of those left, none may begin with a quote. No group is
@@ -131,7 +131,7 @@ def _open_quote(delimiter: str) -> Column:
 
 
 def _first_line(spark: SparkSession, files: Sequence[str]) -> str:
-    """The header: the first line of all files that are not empty, which must be the same."""
+    """Read the header: the first line of all files that are not empty, which must be the same."""
     header = ""
     for file in files:
         first = lines.first_line(spark, file)

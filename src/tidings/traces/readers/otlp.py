@@ -108,7 +108,7 @@ def read_otlp(
     keep: Keep = as_it_is,
     lifetimes: Lifetimes | None = None,
 ) -> Reading:
-    """Candidate rows from the spans in these files."""
+    """Read candidate rows from the spans in these files."""
     read, in_lines = read_span_lines(spark, files)
     spans = keep(messaging_spans(read, lifetimes or Lifetimes()), "spans")
     sent = spans.where(F.col("role") == "producer")
@@ -129,7 +129,10 @@ def read_otlp(
 
 
 def messaging_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
-    """Every span with its messaging attributes and role; a line that is no export is one record."""
+    """Read every span with its messaging attributes and role.
+
+    A line that is no export is one record.
+    """
     named = _named_spans(rows, lifetimes)
     reason = F.coalesce(
         F.col(REFUSED),
@@ -163,7 +166,7 @@ def messaging_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
 
 
 def _named_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
-    """Every span with the attributes that are asked for, each under one name.
+    """Read every span with the attributes that are asked for, each under one name.
 
     Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``, some in between both.
     """
@@ -205,12 +208,12 @@ def _named_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
 
 
 def _joined(lists: Column) -> Column:
-    """The elements of all lists, some of which may be missing."""
+    """Join the elements of all lists, some of which may be missing."""
     return F.flatten(F.filter(lists, lambda each: each.isNotNull()))
 
 
 def _address() -> tuple[Column, Column]:
-    """Where a message goes: its destination and, with RabbitMQ, its routing key.
+    """Give where a message goes: its destination and, with RabbitMQ, its routing key.
 
     RabbitMQ's destinations are ``exchange:key`` by today's conventions, ``exchange:key:queue``
     where a message is consumed, and the exchange alone by the earlier ones.
@@ -224,7 +227,7 @@ def _address() -> tuple[Column, Column]:
 
 
 def _queue() -> Column:
-    """The queue in the name of RabbitMQ's destination, null where there is none."""
+    """Give the queue in the name of RabbitMQ's destination, null where there is none."""
     parts = F.split("destination", ":")
     consumes = F.coalesce(_role() == "consumer", F.lit(False))
     return F.when(_is_rabbitmq() & consumes & (F.size(parts) > 2), parts[2])
@@ -235,14 +238,15 @@ def _is_rabbitmq() -> Column:
 
 
 def _content() -> Column:
-    """What a message is: its destination, and its routing key if it has one."""
+    """Write what a message is, as JSON: its destination, and its routing key if it has one."""
     return object_json({"key": quoted(F.col("routing_key")), "topic": quoted(F.col("destination"))})
 
 
 def _leading(spans: DataFrame) -> DataFrame:
-    """Keys that lead to a publication (``event``): of its span, of spans below it, of its message.
+    """Find keys that lead to a publication (``event``).
 
-    An id that stands for several publications leads to none of them for sure.
+    They are those of its span, of spans below it, of its message. An id that stands for several
+    publications leads to none of them for sure.
     """
     sent = spans.where(F.col("role") == "producer")
     below = [sent.where("span_key != ''").select(F.col("span_key").alias("key"), "span_key")]
@@ -260,7 +264,7 @@ def _leading(spans: DataFrame) -> DataFrame:
 
 
 def _role() -> Column:
-    """What a span of a messaging client did: null where it is none, or tells nothing new."""
+    """Give what a span of a messaging client did: null where it is none, or tells nothing new."""
     operation, kind = F.col("operation"), F.col("span.kind")
     has_links = F.size("span.links") > 0
     role = (
@@ -274,7 +278,7 @@ def _role() -> Column:
 
 
 def deliveries_of(received: DataFrame, leading: DataFrame) -> DataFrame:
-    """Messages received, each with the event it is: by link, by parent, by message id.
+    """Give each message received the event that it is: by link, by parent, by message id.
 
     Of the references that lead to publications, the first kind counts; of links that lead nowhere
     in a batch where others do, each is a row of its own that says so.
@@ -321,7 +325,7 @@ def _publications(sent: DataFrame) -> DataFrame:
 
 
 def _subscriptions(received: DataFrame, delivered: DataFrame, sent: DataFrame) -> DataFrame:
-    """Once per consumer and kind of content that it wants, as from before the recording.
+    """Make one subscription per consumer and kind of content wanted, as from before the recording.
 
     What it wants are the destinations that its spans name, if anybody publishes to one so called;
     else the contents of what was delivered to it.
@@ -357,13 +361,13 @@ def _subscriptions(received: DataFrame, delivered: DataFrame, sent: DataFrame) -
 
 
 def _received_ns() -> Column:
-    """A span that processes has the message when it starts, one that receives when it ends."""
+    """Give when a span has the message: at its start if it processes, at its end if it receives."""
     receives = F.col("operation").isin("receive", "poll", "deliver")
     return F.when(receives, F.col("end_ns")).otherwise(F.col("start_ns"))
 
 
 def _known(attributes: str, names: Sequence[str]) -> Column:
-    """Those of the attributes that are asked for, as texts; of lists (headers are) the first."""
+    """Pick the attributes that are asked for, as texts; of lists (headers are) the first."""
     wanted = F.filter(attributes, lambda each: each["key"].isin(*names))
     return F.transform(
         wanted,
@@ -382,7 +386,7 @@ def _text(value: Column) -> Column:
 
 
 def _attribute(known: str, names: Sequence[str]) -> Column:
-    """The first of these attributes that a span has, as text."""
+    """Give the first of these attributes that a span has, as text."""
     texts = [F.get(F.filter(known, _is_named(name)), F.lit(0))["text"] for name in names]
     return F.nullif(F.coalesce(*texts, F.lit(None).cast("string")), F.lit(""))
 
@@ -392,7 +396,7 @@ def _is_named(name: str) -> Callable[[Column], Column]:
 
 
 def _key(trace: Column, span: Column) -> Column:
-    """What tells a span from all others; empty where it is not said."""
+    """Give the key that tells a span from all others; empty where ids are missing."""
     both = F.concat_ws(":", F.lower(trace), F.lower(span))
     return F.when((trace != "") & (span != ""), both).otherwise(F.lit(""))
 

@@ -25,7 +25,7 @@ _BLANK = "\ufeff \t\r\n"
 
 
 def read_pages(spark: SparkSession, files: Sequence[str], schema: str) -> DataFrame:
-    """Every page with its origin, ``page`` by the schema, and the reason where it is none.
+    """Read every page with its origin, ``page`` by the schema, and the reason where it is none.
 
     A list of documents is read as the field ``rows`` of one.
     """
@@ -58,7 +58,7 @@ def levels_reading(
     *columns: Column,
     notes: tuple[str, ...] = (),
 ) -> Reading:
-    """What pages tell of queues: ``told`` is an array with an element for each.
+    """Read what pages say of queues: ``told`` is an array with an element for each.
 
     ``columns`` are those of levels, from ``each`` element; a page without any is passed over.
     """
@@ -78,5 +78,5 @@ def levels_reading(
 
 
 def moment_of(page_time: str) -> Column:
-    """When a page was read: as whoever polled says, else as the page does, in nanoseconds."""
+    """Give when a page was read, in nanoseconds: as whoever polled says, else as the page does."""
     return F.coalesce(F.col("page.polled_ns"), nanoseconds(F.col(page_time), ISO)).alias("at_ns")

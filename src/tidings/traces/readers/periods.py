@@ -67,7 +67,10 @@ CONNECTIVITY = Periods(
 def read_periods(
     spark: SparkSession, files: Sequence[str], kind: Periods, unit: str = "s"
 ) -> Reading:
-    """Candidate rows from a list of periods; times are in ``unit`` where their names tell none."""
+    """Read candidate rows from a list of periods.
+
+    Times are in ``unit`` where their names tell none.
+    """
     opened = open_flat(spark, files)
     rows = _with_neighbours(_periods(opened, kind, files[0], unit))
     good = rows.where(F.col(REASON).isNull())
@@ -132,7 +135,7 @@ def _with_neighbours(periods: DataFrame) -> DataFrame:
 
 
 def _changes(periods: DataFrame, kind: Periods) -> DataFrame:
-    """When each component or peer changed, and to what."""
+    """List when each component or peer changed, and to what."""
 
     def word(inside: Column) -> Column:
         return F.when(inside, F.lit(kind.inside)).otherwise(F.lit(kind.outside))

@@ -29,7 +29,7 @@ _HALVED = "half of each round trip is taken as the delay of each direction"
 
 
 def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> Reading:
-    """Candidate probes; times are in ``unit`` where the names of their columns tell none."""
+    """Read candidate probes; times are in ``unit`` where the names of their columns tell none."""
     opened = open_flat(spark, files)
     sent = find_time(opened, ("sent", "time", "at"), files[0], unit)
     meant, arrival = _arrival(opened, files[0], unit)
@@ -61,7 +61,7 @@ def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> R
 
 
 def _arrival(opened: Opened, file: str, unit: str) -> tuple[str, tuple[str, str]]:
-    """What a file tells of arrivals, and in which column and unit."""
+    """Find what a file says of arrivals, and in which column and unit."""
     for meant, stems in _ARRIVALS.items():
         column_and_unit = has_time(opened, stems, unit)
         if column_and_unit is not None:

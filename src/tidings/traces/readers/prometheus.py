@@ -88,7 +88,7 @@ def read_prometheus(spark: SparkSession, files: Sequence[str], keep: Keep) -> Re
 
 
 def _scrapes(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, DataFrame, str]:
-    """Samples and records of scrapes, line by line."""
+    """Read samples and records of scrapes, line by line."""
     text = F.regexp_replace(F.trim(F.col(lines.TEXT)), r" # \{.*$", "")  # without an exemplar
     parts = [F.regexp_extract(text, _SAMPLE, group) for group in (1, 2, 3, 4)]
     metric, labels, value, time = parts
@@ -119,7 +119,7 @@ def _scrapes(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, Data
 
 
 def _answers(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, DataFrame, str]:
-    """Samples and records of answers to queries: matrices and vectors."""
+    """Read samples and records of answers to queries: matrices and vectors."""
     pages = read_pages(spark, files, RESULT)
     none = F.coalesce(F.size("page.data.result"), F.lit(-1)) < 0
     records = pages.withColumn(REASON, F.coalesce(F.col(REASON), F.when(none, F.lit(NO_RESULT))))
@@ -146,14 +146,14 @@ def _answers(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, Data
 
 
 def _moment(text: Column) -> Column:
-    """A time in nanoseconds: milliseconds in scrapes, seconds in OpenMetrics and answers."""
+    """Read a time in nanoseconds: milliseconds in scrapes, seconds in OpenMetrics and answers."""
     number = F.nullif(text, F.lit("")).try_cast("decimal(28,9)")
     unit = F.when(F.abs(number) >= 10**11, F.lit(10**6)).otherwise(F.lit(10**9))
     return F.round(F.try_multiply(number, unit), 0).try_cast("bigint")
 
 
 def _label(*names: str) -> Column:
-    """The first of these labels that a sample has."""
+    """Give the first of these labels that a sample has."""
 
     def one(name: str) -> Column:
         there = F.filter("labels", lambda each: each["key"] == name)
@@ -167,7 +167,10 @@ def _is_counter() -> Column:
 
 
 def _is_copy() -> Column:
-    """Whether another server leads the consumer: every replica exports it, the leader rightly."""
+    """Test whether another server leads the consumer.
+
+    Every replica exports it, the leader rightly.
+    """
     return F.coalesce(_label("is_consumer_leader") == "false", F.lit(False))
 
 
@@ -177,7 +180,7 @@ def _is_bucket() -> Column:
 
 
 def _levels(samples: DataFrame) -> DataFrame:
-    """Counters of one queue and moment put together; several series of a role add up."""
+    """Put together the counters of one queue and moment; several series of a role add up."""
     role: Column = F.lit(None).cast("string")
     queue: Column = F.lit(None).cast("string")
     part: Column = F.lit(None).cast("string")

@@ -47,7 +47,7 @@ class Pseudonyms:
 
     @classmethod
     def from_file(cls, path: Path) -> Pseudonyms:
-        """By the secret in a file."""
+        """Make pseudonyms by the secret in a file."""
         try:
             secret = read_text(path, follow=True).strip()
         except (OSError, UnicodeDecodeError) as problem:
@@ -60,15 +60,15 @@ class Pseudonyms:
         return cls(secret=secret)
 
     def of(self, text: str) -> str:
-        """The pseudonym of a text."""
+        """Compute the pseudonym of a text."""
         return hashlib.sha256((self.secret + text).encode()).hexdigest()[:LENGTH]
 
     def column(self, text: Column) -> Column:
-        """The same of a column."""
+        """Compute the pseudonyms of a column."""
         return F.substring(F.sha2(F.concat(F.lit(self.secret), text), 256), 1, LENGTH)
 
     def of_filter(self, text: str) -> str:
-        """A filter in JSON with pseudonyms for its texts.
+        """Replace the texts of a filter in JSON by pseudonyms.
 
         Raises :class:`InvalidTracesError` for a test that looks into a text.
         """
@@ -104,7 +104,7 @@ class Pseudonyms:
 
 
 def with_pseudonyms(reading: Reading, names: Pseudonyms) -> Reading:
-    """The reading with pseudonyms in contents and filters; texts set aside are not kept."""
+    """Replace texts in contents and filters by pseudonyms; texts set aside are not kept."""
     tables = dict(reading.tables)
     if "publications" in tables:
         tables["publications"] = _in_contents(tables["publications"], names)
@@ -120,7 +120,7 @@ def with_pseudonyms(reading: Reading, names: Pseudonyms) -> Reading:
 
 
 def _in_contents(publications: DataFrame, names: Pseudonyms) -> DataFrame:
-    """Every text of a content replaced; a content that is no object is set aside, not shown."""
+    """Replace every text of a content; a content that is no object is set aside, not shown."""
     parts = F.try_parse_json("content").try_cast("map<string, variant>")
     hidden = F.transform_values(
         "parts",
@@ -141,7 +141,10 @@ def _in_contents(publications: DataFrame, names: Pseudonyms) -> DataFrame:
 
 
 def _in_filters(subscriptions: DataFrame, names: Pseudonyms) -> DataFrame:
-    """Distinct filters are few: they are looked into here, one by one."""
+    """Replace the texts of filters by pseudonyms.
+
+    Distinct filters are few: they are looked into here, one by one.
+    """
     texts = bring_here(subscriptions.select("filter").distinct(), "the filters")["filter"].dropna()
     known = pd.DataFrame({"filter": texts, "hidden": [names.of_filter(str(t)) for t in texts]})
     if known.empty:

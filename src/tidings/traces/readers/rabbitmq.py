@@ -50,7 +50,10 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
 
 
 def _counters(entered: Column, there: Column) -> tuple[Column, Column]:
-    """Both counters; before the first publication that is counted, more may be there than came."""
+    """Give both counters, entered and done.
+
+    Before the first publication that is counted, more may be there than came.
+    """
     return (entered + F.lit(_AHEAD)).alias("entered"), (entered + F.lit(_AHEAD) - there).alias(
         "done"
     )

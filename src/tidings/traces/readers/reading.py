@@ -72,5 +72,5 @@ class Reader:
 
 
 def candidates(frame: DataFrame, table: str, where: str) -> DataFrame:
-    """A frame with canonical names as candidate rows of a table."""
+    """Turn a frame with canonical names into candidate rows of a table."""
     return canonical(frame, TRACE_TABLES[table], where, keep=ORIGIN)

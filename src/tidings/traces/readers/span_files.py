@@ -31,7 +31,10 @@ _OPEN = ("{", "[", ",", ":")  # how a line ends that goes on in the next one
 
 
 def read_span_lines(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Every export of spans as a line, with its origin; and which files were read line by line."""
+    """Read every export of spans as a line, with its origin.
+
+    Also gives which files were read line by line.
+    """
     kinds = {file: is_in_lines(spark, file) for file in files}
     by_line = tuple(file for file, plain in kinds.items() if plain)
     whole = [file for file, plain in kinds.items() if not plain]

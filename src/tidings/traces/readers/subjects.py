@@ -30,7 +30,7 @@ MQTT = Grammar(separator="/", one="+", rest="#", rest_may_be_none=True)
 
 
 def subject_content(subject: Column, grammar: Grammar) -> Column:
-    """The content of an event with this subject, as JSON."""
+    """Write the content of an event with this subject, as JSON."""
     levels = F.split(subject, f"\\{grammar.separator}")
     number = F.size(levels).cast("string")
     return F.concat(
@@ -45,7 +45,7 @@ def subject_content(subject: Column, grammar: Grammar) -> Column:
 
 
 def subject_filter(pattern: Column, grammar: Grammar) -> Column:
-    """The filter that wants what a pattern wants, as JSON."""
+    """Write the filter that wants what a pattern wants, as JSON."""
     levels = F.split(pattern, f"\\{grammar.separator}")
     open_ended = F.element_at(levels, -1) == grammar.rest
     fixed = F.when(open_ended, F.slice(levels, 1, F.size(levels) - 1)).otherwise(levels)
@@ -63,7 +63,7 @@ def subject_filter(pattern: Column, grammar: Grammar) -> Column:
 
 
 def _level_tests(levels: Column) -> Column:
-    """Every level as a piece of JSON: its name, and what it is."""
+    """Write every level as a piece of JSON: its name, and what it is."""
     return F.transform(
         levels,
         lambda name, at: F.concat(

@@ -24,7 +24,7 @@ _DATE_AND_TIME = (
 
 
 def nanoseconds(text: Column, unit: str) -> Column:
-    """The time that a text stands for in a unit, in nanoseconds; null where it is none.
+    """Read the time that a text stands for in a unit, in nanoseconds; null where it is none.
 
     Numbers are taken as decimals, never as floating point: a double cannot hold today's date in
     nanoseconds. ISO 8601 may have up to nine decimals; without an offset it is taken as UTC.
@@ -38,7 +38,10 @@ def nanoseconds(text: Column, unit: str) -> Column:
 
 
 def _from_iso(text: Column) -> Column:
-    """Spark's own timestamps end at microseconds, so that decimals are read apart."""
+    """Read a time in ISO 8601, in nanoseconds.
+
+    Spark's own timestamps end at microseconds, so that decimals are read apart.
+    """
     parts = [F.regexp_extract(text, _DATE_AND_TIME, group) for group in (1, 2, 3, 4)]
     date, time, decimals, offset = parts
     zone = F.when(F.upper(offset).isin("", "Z"), F.lit("+00:00")).otherwise(offset)

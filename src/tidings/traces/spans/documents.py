@@ -93,7 +93,7 @@ def _of_trace(trace: Any) -> Iterator[Json | None]:
 
 
 def _cut(resource: Json) -> Iterator[Json]:
-    """The resource; one with very many spans in parts."""
+    """Yield the resource; one with very many spans in parts."""
     spans = list(otlp_json.spans_of(resource))
     if len(spans) <= _MOST_SPANS:
         yield resource
@@ -112,7 +112,7 @@ def _unread(document: Any) -> Piece:
 
 
 def _texts(data: bytes) -> Iterator[Piece]:
-    """Documents in JSON, one after the other; after one that is torn, from the next line on."""
+    """Yield documents in JSON, one after the other; after a torn one, from the next line on."""
     text = data.decode("utf-8", errors="replace")
     at = _BLANK.match(text).end()  # type: ignore[union-attr]
     while at < len(text):
@@ -131,7 +131,7 @@ def _texts(data: bytes) -> Iterator[Piece]:
 
 
 def _binary(data: bytes) -> Iterator[Piece]:
-    """Protobuf: one export, or many that each have their length before them."""
+    """Yield exports in protobuf: one, or many that each have their length before them."""
     if data[:1] == b"\n":  # the first field of an export; as a length it would be 160 MiB
         yield from _export(data)
         return
@@ -147,7 +147,7 @@ def _binary(data: bytes) -> Iterator[Piece]:
 
 
 def _part(part: bytes) -> Iterator[Piece]:
-    """What stood after its length: an export in protobuf or JSON, perhaps compressed by itself."""
+    """Yield what followed its length: an export in protobuf or JSON, perhaps compressed itself."""
     if part.startswith(ZSTD):
         try:
             part, complete = unpacked(part, MOST_BYTES)

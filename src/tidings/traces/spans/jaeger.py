@@ -68,7 +68,7 @@ def _span(span: Json, trace: Json) -> Json:
 
 
 def _references(span: Json, trace_id: str) -> tuple[str, list[Json]]:
-    """The parent, which is the first that a span is a child of, and all others as links."""
+    """Find the parent, which is the first that a span is a child of, and all others as links."""
     parent, links = hex_id(span.get("parentSpanID"), SPAN_BYTES), []
     for each in _list(span, "references"):
         other = hex_id(each.get("traceID") or trace_id, TRACE_BYTES)

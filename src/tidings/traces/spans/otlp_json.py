@@ -122,7 +122,7 @@ def nanoseconds(microseconds: Any) -> int | None:
 
 
 def _with_hex_ids(resource: Json) -> Json:
-    """The resource, its spans' ids in hexadecimal; inputs are not changed."""
+    """Write the ids of a resource's spans in hexadecimal; inputs are not changed."""
     scopes = {
         name: [_scope(scope) for scope in _lists(resource, name)]
         for name in SCOPES
