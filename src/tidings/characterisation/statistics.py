@@ -269,7 +269,7 @@ def adjoining(rows: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
-    """Merge all of them; ``batch_of`` says into which batch of the whole each of theirs goes."""
+    """Merge what was counted; ``batch_of`` says into which batch of the whole each batch goes."""
     tables = {}
     for name in dict.fromkeys(name for each in partials for name in each.tables):
         frames = [each.tables[name] for each in partials if name in each.tables]

@@ -68,7 +68,7 @@ def laid_out(
 
 
 def without(partial: Partial, name: str) -> Partial:
-    """Drop one statistic."""
+    """Drop one statistic from those counted."""
     return replace(
         partial, tables={each: rows for each, rows in partial.tables.items() if each != name}
     )

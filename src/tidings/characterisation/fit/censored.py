@@ -55,7 +55,7 @@ class Buckets:
 
     @classmethod
     def joined(cls, parts: Iterable[Buckets]) -> Buckets:
-        """Join several as one."""
+        """Join the buckets of several histograms."""
         every = list(parts)
         return cls(
             low_s=np.concatenate([each.low_s for each in every]),

@@ -83,7 +83,7 @@ class Durations:
 
 
 def durations(lengths_s: Floats, ended: NDArray[np.bool_]) -> Durations:
-    """Count each of these lengths once."""
+    """Count each of these lengths, in seconds, once."""
     return Durations(
         lengths_s=lengths_s,
         ended=ended,

@@ -247,7 +247,7 @@ def _strangers(sessions: pd.DataFrame, peers: _Peers) -> list[str]:
 
 @contextmanager
 def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
-    """Add to an error that no system comes out what was noted on the way: it may say why."""
+    """Add what was noted on the way to the error where no system comes out: it may say why."""
     try:
         yield
     except InvalidTracesError as problem:

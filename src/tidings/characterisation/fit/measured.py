@@ -53,7 +53,7 @@ class Tally:
 
     @classmethod
     def total(cls, tallies: Collection[Tally], subscribers: int) -> Tally:
-        """Add up all of them."""
+        """Add up all tallies."""
         nothing = np.zeros((subscribers, BATCHES))
         none = cls(
             wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing,

@@ -62,7 +62,7 @@ def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
 
 
 def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
-    """Make a table of parameters."""
+    """Make a table of parameters, one row each."""
     rows = [[getattr(each, name) for name in PARAMETER_COLUMNS] for each in parameters]
     return pd.DataFrame(rows, columns=list(PARAMETER_COLUMNS))
 

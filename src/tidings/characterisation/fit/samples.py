@@ -57,7 +57,7 @@ class Sample:
         return math.sqrt(self.variance_s2 / self.count) if self.count >= 2 else math.nan
 
     def merged(self, other: Sample) -> Sample:
-        """Merge both samples."""
+        """Merge two samples into one."""
         return Sample(
             **{name: getattr(self, name) + getattr(other, name) for name in _SUMS},
             lowest_s=min(self.lowest_s, other.lowest_s),

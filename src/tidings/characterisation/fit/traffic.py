@@ -161,7 +161,10 @@ def _kind(
 
 
 def _rejecting(curve: Curve) -> int | None:
-    """Find the length of time at which counts most surely vary more than expected; None: none."""
+    """Find at which length of time counts most surely vary more than expected; None: none.
+
+    It is given by its index.
+    """
     limit = np.maximum(CLEARLY * curve.expected, NEGLIGIBLE)
     beyond = np.where(curve.dispersion > limit, curve.score, 0.0)
     at = int(beyond.argmax())
