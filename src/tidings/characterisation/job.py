@@ -107,7 +107,7 @@ def check_tables(source: str, tables: Collection[str], base: System | None) -> N
 def with_examples(
     fitted: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
 ) -> Characterisation:
-    """The same with a few rows of every reason for setting some aside; all of them into ``to``.
+    """Add a few rows of every reason for setting some aside; write all of them into ``to``.
 
     Reads the tables once more that have such rows.
     """
@@ -130,7 +130,7 @@ def collect(
 
 
 def counted_only(quality: pd.DataFrame, aside: SetAside) -> Iterator[str]:
-    """That some rows were counted and could not be found again, where it is so."""
+    """Yield a note that some rows were counted and could not be found again, where it is so."""
     counted = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
     if counted > aside.rows:
         yield (

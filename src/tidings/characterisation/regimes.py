@@ -44,7 +44,7 @@ class Regime:
     fitted: Characterisation
 
     def when(self, begin_ns: int) -> str:
-        """Which time it is, in words; that of stretches in hours since ``begin_ns``."""
+        """Write which time it is, in words; that of periods in hours since ``begin_ns``."""
         if not isinstance(self.window, DailyHours):
             ends = (self.window.from_ns, self.window.until_ns)
             from_h, until_h = ((at_ns - begin_ns) / HOUR_NS for at_ns in ends)
@@ -54,7 +54,7 @@ class Regime:
 
 
 def hours_of(window: DailyHours) -> tuple[str, str]:
-    """At which time of day it begins and ends.
+    """Write at which time of day it begins and ends.
 
     >>> hours_of(DailyHours(from_ns=0, until_ns=DAY_NS, begin_ns=18 * HOUR_NS,
     ...                     length_ns=14 * HOUR_NS))
@@ -89,7 +89,7 @@ def characterise_regimes(
     settle_s: float = 0.0,
     progress: Progress | None = None,
 ) -> Regimes:
-    """A system for every time in which rates stay: stretches of the window, or hours of the day.
+    """Fit a system for every time in which rates stay: periods of the window, or hours of the day.
 
     ``whole`` is what all of the traces tell. Nothing need settle but at the end of the traces.
     """
@@ -107,7 +107,7 @@ def characterise_regimes(
 
 
 def _count_hours(traces: Traces) -> pd.DataFrame | None:
-    """Publications by hour of day, where the traces are of days enough to tell."""
+    """Count publications by hour of day; None where the traces are of too few days to tell."""
     if traces.window.until_ns - traces.window.from_ns < LEAST_DAYS * DAY_NS:
         return None
     counts = hourly_counts(traces.tables["publications"], traces.window)
@@ -117,7 +117,7 @@ def _count_hours(traces: Traces) -> pd.DataFrame | None:
 def find_regimes(
     whole: Characterisation, window: TraceWindow, hourly: pd.DataFrame | None = None
 ) -> Parting:
-    """The windows into which publishers whose rates drift part the observed time.
+    """Find the windows into which publishers whose rates drift part the observed time.
 
     They are stretches of it or, where ``hourly`` counts are given and make what was counted
     likelier, hours of the day. Both likelihoods are those of Poisson processes whose rates change
@@ -145,7 +145,7 @@ def find_regimes(
 def _drifting_by_hour(
     hourly: pd.DataFrame | None, watched_s: Floats, scvs: Mapping[str, float]
 ) -> Floats:
-    """Independent events by hour of day, of those whose rates change with it: [publisher, hour]."""
+    """Count independent events by hour of day, of those whose rates change: [publisher, hour]."""
     rows: list[Floats] = []
     if hourly is None:
         return np.zeros((0, HOURS))
@@ -184,7 +184,7 @@ def _scvs(whole: Characterisation) -> dict[str, float]:
 
 
 def said_of_regimes(parts: Regimes, whole: Characterisation, folder: object) -> str:
-    """What a person must know of regimes, or of why there are none and what to do then."""
+    """Say what a person must know of regimes, or of why there are none and what to do then."""
     if not parts.regimes:
         return f"{_why_none(parts.verdict, whole.stationarity)} No regimes were written."
     by_hour = " by hour of day (UTC)" if parts.verdict == BY_HOUR else ""

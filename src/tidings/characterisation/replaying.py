@@ -80,7 +80,7 @@ def keep_times(fitted: Characterisation, traces: Traces, to: Path) -> Characteri
 
 
 def replayed(kinds: Mapping[str, Traffic], window_s: float, file: str) -> tuple[Publishing, float]:
-    """How a record of so many seconds is replayed, and how far the rates of its eighths differ.
+    """Choose how to replay a record of so many seconds; compute how far its eighths' rates differ.
 
     What counts is how far all publishers together are from what their hours make usual.
     """
@@ -97,7 +97,7 @@ def replayed(kinds: Mapping[str, Traffic], window_s: float, file: str) -> tuple[
 
 
 def _spread(per_s: Floats) -> float:
-    """Standard deviation of a rate between eighths of the time, relative to the rate.
+    """Compute the standard deviation of a rate between eighths of the time, relative to the rate.
 
     >>> round(_spread(np.repeat([1.0, 3.0], 16)), 3)
     0.535

@@ -164,7 +164,7 @@ STATISTICS = {
 
 
 def merge_of(column: str) -> str:
-    """How values of a column are put together: ``sum``, ``min`` or ``max``."""
+    """Tell how values of a column are put together: ``sum``, ``min`` or ``max``."""
     return next((how for how, names in EXTREMES.items() if column.startswith(names)), "sum")
 
 
@@ -183,7 +183,7 @@ class Partial:
 
 
 def merge_rows(name: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Tables of one statistic as one; cells in which nothing is left are dropped.
+    """Merge tables of one statistic; drop cells in which nothing is left.
 
     >>> day = pd.DataFrame({"source": ["a"], "target": ["b"], "count": [2], "least_s": [0.5]})
     >>> merge_rows("clocks", [day, day.assign(least_s=0.25)]).to_dict("records")
@@ -214,7 +214,7 @@ def merge_rows(name: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def difference(name: str, whole: pd.DataFrame, part: pd.DataFrame) -> pd.DataFrame:
-    """What a whole has beyond a part of it: its sums less those; may be below zero.
+    """Subtract a part from a whole: its sums less those; may be below zero.
 
     Extremes are those of the whole: no part can have others.
     """
@@ -226,7 +226,7 @@ def difference(name: str, whole: pd.DataFrame, part: pd.DataFrame) -> pd.DataFra
 def sums_at(
     rows: pd.DataFrame, column: str, shape: tuple[int, ...], *places: pd.Series
 ) -> NDArray[np.float64]:
-    """Values of a column added up in an array, each at its place; nothing counts as 0.
+    """Add up values of a column in an array, each at its index; nothing counts as 0.
 
     >>> rows = pd.DataFrame({"batch": [0, 1, 1], "rows": [1, 2, 3]})
     >>> sums_at(rows, "rows", (3,), rows["batch"])
@@ -239,7 +239,7 @@ def sums_at(
 
 
 def shifted(partial: Partial, batches: int) -> Partial:
-    """The same with its batches numbered from another one on."""
+    """Number the batches from another one on."""
     tables = {
         name: frame.assign(batch=frame["batch"] + batches) if "batch" in frame else frame
         for name, frame in partial.tables.items()
@@ -248,7 +248,7 @@ def shifted(partial: Partial, batches: int) -> Partial:
 
 
 def in_stretch(partial: Partial, stretch: int | None = None) -> Partial:
-    """The same as of a stretch of time, between which and the next nobody watched.
+    """Mark statistics as of one ``stretch`` of time, between which and the next nobody watched.
 
     None: of a window whose batches may have gaps between every 32 of them and the next.
     """
@@ -262,14 +262,14 @@ def in_stretch(partial: Partial, stretch: int | None = None) -> Partial:
 
 
 def adjoining(rows: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether each row but the first is of the same stretch of time as the one before it."""
+    """Test whether each row but the first is of the same ``stretch`` as the one before it."""
     stretch = rows.get("stretch", pd.Series(0, index=rows.index)).to_numpy()
     same: NDArray[np.bool_] = stretch[1:] == stretch[:-1]
     return same
 
 
 def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
-    """All of them as one; ``batch_of`` says into which batch of the whole each of theirs goes."""
+    """Merge what was counted; ``batch_of`` says into which batch of the whole each batch goes."""
     tables = {}
     for name in dict.fromkeys(name for each in partials for name in each.tables):
         frames = [each.tables[name] for each in partials if name in each.tables]
@@ -290,7 +290,9 @@ def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
 
 
 def batch_widths(length_ns: int | Sequence[int]) -> list[int]:
-    """How long each of the 32 batches of a part is; told by its length where they are equal.
+    """Compute how long each of a part's 32 batches is, in nanoseconds.
+
+    Where they are equal, its own length tells it.
 
     >>> batch_widths(62)[:2], batch_widths(62)[-2:]
     ([2, 2], [2, 0])
@@ -302,7 +304,7 @@ def batch_widths(length_ns: int | Sequence[int]) -> list[int]:
 
 
 def batches_of(lengths_ns: Sequence[int | Sequence[int]]) -> list[int]:
-    """Into which of 32 batches of all time observed each batch of each part goes, by its beginning.
+    """Find into which of 32 batches of all time each batch of each part goes, by its beginning.
 
     Parts are told by their lengths, or where batches are not alike by those of each of them.
 
@@ -320,7 +322,7 @@ def batches_of(lengths_ns: Sequence[int | Sequence[int]]) -> list[int]:
 def batch_lengths_s(
     lengths_ns: Sequence[int | Sequence[int]], counted_ns: Sequence[int]
 ) -> tuple[float, ...]:
-    """How many seconds of each of those 32 batches were counted, of parts of such lengths.
+    """Compute how many seconds of each of those 32 batches were counted, of parts of such lengths.
 
     Of a part, publications are counted in its first ``counted_ns``: those at the end may be left to
     settle. Batches of the whole consist of whole ones of its parts, so that they differ in length

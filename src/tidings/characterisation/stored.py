@@ -116,7 +116,7 @@ def _characterised(
 def _batches_s(
     parts: Sequence[Part], stretches: Sequence[Sequence[Part]], settle_s: float
 ) -> tuple[float, ...]:
-    """How many seconds each batch of all parts has, without what is left to settle."""
+    """Compute how many seconds each batch of all parts has, without what is left to settle."""
     last = {stretch[-1].folder for stretch in stretches}
     counted_ns = [
         part.until_ns - part.from_ns - round(settle_s * 1e9) * (part.folder in last)
@@ -126,7 +126,7 @@ def _batches_s(
 
 
 def _since(store: Path, catalogue: Catalogue, since_ns: int) -> Catalogue:
-    """What belongs to the parts that begin at a moment or later."""
+    """Select what belongs to the parts that begin at a moment or later; raise where none do."""
     parts = tuple(part for part in catalogue.parts if part.from_ns >= since_ns)
     if not parts:
         raise InvalidTracesError(f"{store}: got no part that begins at {since_ns} ns or later")
@@ -138,7 +138,7 @@ def _since(store: Path, catalogue: Catalogue, since_ns: int) -> Catalogue:
 def _whole(
     store: Path, catalogue: Catalogue, *, since_ns: int = 0, measured_ns: Between | None = None
 ) -> Partial:
-    """The statistics of the parts since a moment, and of the seams between them, as one.
+    """Merge the statistics of the parts since a moment, and of the seams between them.
 
     Of earlier parts only who had subscribed, and how long states lasted.
     """
@@ -166,7 +166,7 @@ def _whole(
 
 
 def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
-    """When the last batch of these parts ends that ends by a moment; their beginning if none does.
+    """Find when the last batch ends that ends by a moment; the beginning of the parts if none does.
 
     >>> part = Part(folder="", from_ns=0, until_ns=64, source="", tables=())
     >>> end_of_batches([part], 13)
@@ -177,7 +177,7 @@ def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
 
 
 def _batches_until(parts: Sequence[Part], at_ns: int) -> int:
-    """How many batches of these parts end by a moment."""
+    """Count the batches of these parts that end by a moment."""
     whole = [
         BATCHES if part.until_ns <= at_ns else sum(end <= at_ns for end in _batch_ends(part))
         for part in parts
@@ -190,7 +190,7 @@ def _batch_ends(part: Part) -> list[int]:
 
 
 def _measured_between(partial: Partial, begin: int, end: int) -> Partial:
-    """The same, with only what was published in some batches in what became of events."""
+    """Keep, of what became of events, only what was published in some batches."""
     tables = dict(partial.tables)
     if "publications" in tables:
         rows = tables["publications"]

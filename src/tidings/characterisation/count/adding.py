@@ -85,7 +85,7 @@ def add_traces(
 
 
 def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
-    """The parts that stay; none of them may overlap with the new one."""
+    """List the parts that stay; raise if the new one overlaps any of them, or what is carried."""
     new, carried = traces.window, catalogue.carried
     if carried is not None and new.from_ns < carried.until_ns:
         raise InvalidTracesError(
@@ -141,7 +141,7 @@ def _count_part(
 
 
 def _with_states(traces: Traces, past: Past) -> Traces:
-    """The same, with the states in which components were when the part began: outages may last."""
+    """Add the states in which components were when the part began: outages may last."""
     before = past.states(traces.window.from_ns)
     if before is None:
         return traces
@@ -151,7 +151,7 @@ def _with_states(traces: Traces, past: Past) -> Traces:
 
 
 def _past(session: SparkSession, store: Path, catalogue: Catalogue, parts: Sequence[Part]) -> Past:
-    """What is known of changes in some parts, and in those that are carried."""
+    """Make the record of changes in some parts, and in those that are carried."""
     return Past(
         session=session,
         store=store,
@@ -189,7 +189,7 @@ class _Work:
     tell: Progress
 
     def seams(self) -> tuple[Seam, ...]:
-        """All seams between the parts; those that are known are not counted again."""
+        """Give all seams between the parts; count those that are not known yet."""
         settle_s = self.catalogue.settle_s
         old = {(each.before, each.after, each.settle_s): each for each in self.catalogue.seams}
         seams = []
@@ -238,7 +238,10 @@ class _Work:
         }
 
     def periods(self) -> str | None:
-        """Periods of components and peers, counted over all changes; where they are."""
+        """Write the periods of components and peers, over all changes; give their folder.
+
+        None where there are no such periods.
+        """
         tables = self._past(self.catalogue.parts).periods()
         if not tables:
             return None

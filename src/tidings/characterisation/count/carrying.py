@@ -54,22 +54,25 @@ class Past:
     parts: Sequence[Part]  # later than what is carried
 
     def steps(self) -> DataFrame | None:
-        """The steps of subscriptions that may matter to later events; None: there are none."""
+        """Read the steps of subscriptions that may matter to later events; None: there are none."""
         changes = self._changes(self.parts, "subscriptions")
         return self._together([*self._standing(_STEPS), *changes])
 
     def subscriptions(self) -> pd.DataFrame | None:
-        """All steps of subscriptions so far, counted."""
+        """Read the counts of all steps of subscriptions so far."""
         return counted_subscriptions(self.store, self.parts, self.carried)
 
     def periods(self) -> dict[str, pd.DataFrame]:
-        """Periods of components and peers, over all changes so far."""
+        """Count periods of components and peers, over all changes so far."""
         return {
             name: merge_rows(name, frames) for name in PERIODS if (frames := self._counted(name))
         }
 
     def states(self, at_ns: int) -> DataFrame | None:
-        """The states of components at a moment, as if changed then; None: nobody watched before."""
+        """Find the states of components at a moment, as if changed then.
+
+        None where nobody watched until that moment.
+        """
         stretches = self._stretches()
         if not stretches or stretches[-1][0].until_ns != at_ns:
             return None
@@ -111,7 +114,10 @@ class Past:
         )
 
     def _counted(self, name: str) -> list[pd.DataFrame]:
-        """What is over, and what is counted of every stretch of time; the last one is the last."""
+        """Count periods: those that are over, then those of each time without a gap.
+
+        The last table is that of the last such time.
+        """
         frames = []
         if self.carried is not None:
             known = load_partial(self.store / self.carried.folder, only=name).tables
@@ -123,7 +129,7 @@ class Past:
         return frames
 
     def _stretches(self) -> list[tuple[TraceWindow, bool, Sequence[Part]]]:
-        """Times without a gap: when, whether what is carried stands in it, and which parts."""
+        """List the times without a gap: when, whether what is carried stands in it, which parts."""
         later = stretches_of(self.parts) if self.parts else []
         stretches: list[tuple[TraceWindow, bool, Sequence[Part]]] = [
             (window_of(stretch), False, stretch) for stretch in later
@@ -157,7 +163,7 @@ class Past:
 
 
 def down_since(store: Path, catalogue: Catalogue) -> dict[str, int]:
-    """The components that are down at the end of a store, and since when, in nanoseconds.
+    """Find the components that are down at the end of a store, and since when, in nanoseconds.
 
     Read here, without Spark: of a store that is carried on, these are the changes of a few parts.
     """
@@ -181,7 +187,7 @@ def down_since(store: Path, catalogue: Catalogue) -> dict[str, int]:
 
 
 def is_in_order(store: Path, parts: Sequence[Part], carried: Carried | None = None) -> bool:
-    """Whether all changes that parts have kept lie in their own time; before the first, any may."""
+    """Test whether all changes that parts keep lie in their own time; before the first, any may."""
     until_ns = None if carried is None else carried.until_ns
     for part in parts:
         follows, until_ns = part.from_ns == until_ns, part.until_ns
@@ -197,7 +203,7 @@ def _tables_of(parts: Sequence[Part]) -> list[str]:
 
 
 def _without(name: str, whole: pd.DataFrame, part: pd.DataFrame) -> pd.DataFrame:
-    """A whole less a part of it, of which no cell is shared by halves."""
+    """Subtract a part from a whole statistic; each cell is wholly in the part or wholly outside."""
     rest = difference(name, whole, part)
     counts = rest[[column for column in COUNTS if column in rest.columns]]
     return rest[(counts.fillna(0) != 0).any(axis="columns")].reset_index(drop=True)

@@ -20,12 +20,12 @@ COPIES = "copies bigint"
 
 
 def seconds(nanoseconds: Column) -> Column:
-    """Integer nanoseconds as seconds."""
+    """Convert integer nanoseconds to seconds."""
     return nanoseconds / F.lit(1e9)
 
 
 def delay_bin(delay_s: Column, bins: int = BINS) -> Column:
-    """The bin of a time on the delay grid; the same as :func:`tidings.model.delay_grid.bin_of`."""
+    """Find the bin of a time on the delay grid, as :func:`tidings.model.delay_grid.bin_of` does."""
     position = F.ceil(F.log10(delay_s / LOWEST_S) * BINS_PER_DECADE - F.lit(1e-9))
     inside = F.least(F.greatest(position, F.lit(0)), F.lit(bins - 1))
     inside = F.when(delay_s <= LOWEST_S, F.lit(0)).otherwise(inside).cast("int")
@@ -33,7 +33,7 @@ def delay_bin(delay_s: Column, bins: int = BINS) -> Column:
 
 
 def sample_sums(value_s: Column) -> list[Column]:
-    """The aggregates of :data:`SAMPLE`; rows whose value is null do not count."""
+    """Make the aggregates of :data:`SAMPLE`; rows whose value is null do not count."""
     log = F.when(value_s > 0, F.ln(value_s))
     return [
         F.count(value_s).alias("count"),
@@ -47,12 +47,12 @@ def sample_sums(value_s: Column) -> list[Column]:
 
 
 def good_rows(rows: DataFrame, table: TraceTable) -> DataFrame:
-    """The rows of a table with nothing wrong in them by themselves."""
+    """Select the rows of a table with nothing wrong in them by themselves."""
     return with_reasons(rows, table).where(F.col(REASON).isNull()).drop(REASON)
 
 
 def with_reason(rows: DataFrame, wrong: Column, reason: str) -> DataFrame:
-    """Rows that have reasons, and this one where they are ``wrong`` and have none yet."""
+    """Give ``reason`` to the rows that are ``wrong`` and have no reason yet."""
     return rows.withColumn(REASON, F.coalesce(F.col(REASON), F.when(wrong, F.lit(reason))))
 
 
@@ -74,13 +74,13 @@ def count_cells(
 
 
 def small_frame(spark: SparkSession, texts: pd.DataFrame) -> DataFrame:
-    """A small table of texts for Spark to join with; Arrow carries it, so that no Python is run."""
+    """Make a small table of texts for Spark to join with; Arrow carries it: no Python is run."""
     columns = {str(name): pa.array(map(str, texts[name]), pa.string()) for name in texts.columns}
     return spark.createDataFrame(pa.table(columns))
 
 
 def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:
-    """Cells summed over all but the keys of each set: one long table, a row per set and key.
+    """Sum cells over all but the keys of each set: one long table, a row per set and key.
 
     The column ``statistic`` names the set; keys that are not in it are null. Columns named like
     extremes are merged as such, all others are added.
@@ -100,12 +100,12 @@ def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:
 
 
 def each_row_once(rows: DataFrame) -> DataFrame:
-    """Every row once, however often it stands there."""
+    """Keep every row once, however often it occurs."""
     return rows.dropDuplicates()
 
 
 def row_counts(tagged: DataFrame, table: TraceTable) -> DataFrame:
-    """How many rows a table has by reason, and how many of the good ones are copies.
+    """Count the rows of a table by reason, and how many of the good ones are copies.
 
     Moves every row once: for tables that are small.
     """
@@ -115,12 +115,12 @@ def row_counts(tagged: DataFrame, table: TraceTable) -> DataFrame:
 
 
 def surplus() -> Column:
-    """How many of the good rows in groups of equal ones (``rows`` of each) are beyond the first."""
+    """Count the good rows beyond the first in groups of equal ones (``rows`` of each)."""
     return F.sum(F.when(F.col(REASON).isNull(), F.col("rows") - 1).otherwise(F.lit(0)))
 
 
 def copies_among(rows: DataFrame, table: TraceTable) -> DataFrame:
-    """How many good rows of a table are beyond the first of their kind, in one row.
+    """Count the good rows of a table that are beyond the first of their kind, in one row.
 
     Only a number of eight bytes is moved for a row, for tables that are large.
     """
@@ -131,7 +131,7 @@ def copies_among(rows: DataFrame, table: TraceTable) -> DataFrame:
 
 
 def whole_row(*columns: str) -> Column:
-    """A number of eight bytes for all that some columns of a row say."""
+    """Hash all that some columns of a row say into a number of eight bytes."""
     known = [F.col(name) for name in columns]
     # The hash passes over nulls, so that where they are must be hashed too.
     return F.xxhash64(*known, *(each.isNull() for each in known))

@@ -70,7 +70,7 @@ def compact(
 def _carried_on(
     session: SparkSession, store: Path, catalogue: Catalogue, most: int, tell: Progress
 ) -> Catalogue:
-    """The same, with all parts but the last carried, if many are not."""
+    """Carry over all parts but the last, if more than ``most`` are not carried yet and in order."""
     waiting = catalogue.uncarried(catalogue.parts)
     if len(waiting) <= most or not is_in_order(store, waiting, catalogue.carried):
         return catalogue
@@ -80,7 +80,10 @@ def _carried_on(
 
 
 def _groups(catalogue: Catalogue, length_ns: int, age_ns: int) -> list[list[Part]]:
-    """Parts that begin in the same hour, say, which ended long enough ago; two or more of them."""
+    """List groups of two or more parts that begin in the same hour, say, and ended long enough ago.
+
+    Only parts that are carried are among them.
+    """
     done_ns = catalogue.parts[-1].until_ns - age_ns
     carried_ns = -1 if catalogue.carried is None else catalogue.carried.until_ns
     groups = [
@@ -97,7 +100,7 @@ def _groups(catalogue: Catalogue, length_ns: int, age_ns: int) -> list[list[Part
 
 
 def _with_one(store: Path, catalogue: Catalogue, group: Sequence[Part]) -> Catalogue:
-    """The same, with one part instead of several."""
+    """Put several parts of a store together as one."""
     steps = counted_subscriptions(store, catalogue.uncarried(catalogue.parts), catalogue.carried)
     part, seams = put_together(store, group, catalogue.seams, steps)
     others = [each for each in catalogue.parts if each not in group]
@@ -106,7 +109,7 @@ def _with_one(store: Path, catalogue: Catalogue, group: Sequence[Part]) -> Catal
 
 
 def _dropped(catalogue: Catalogue, keep_ns: int) -> Catalogue:
-    """The same without parts that are too old; what is carried of them stays."""
+    """Drop the parts that are too old; what is carried of them stays."""
     oldest_ns = catalogue.parts[-1].until_ns - keep_ns
     old = {part.folder for part in catalogue.parts if part.until_ns <= oldest_ns}
     old -= {part.folder for part in catalogue.uncarried(catalogue.parts)}

@@ -64,7 +64,7 @@ def delivery_statistics(
     measured: TraceWindow,
     churners: Churners | None = None,
 ) -> DataFrame:
-    """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
+    """Count events delivered and delivered in time, by pair and batch, and delays by subscriber.
 
     ``publications`` are the good ones, every event once. On time is a delay of at most the
     lifetime. An event that a subscriber received more than once counts once, by its first arrival.
@@ -100,7 +100,7 @@ def delivery_statistics(
 def checked_deliveries(
     received: DataFrame, publications: DataFrame, measured: TraceWindow
 ) -> DataFrame:
-    """Deliveries that have reasons, with their publication and what is wrong beside it.
+    """Join deliveries that have reasons to their publications, and add what is wrong beside these.
 
     ``publications`` has each event that can be used once.
     """
@@ -117,7 +117,7 @@ def checked_deliveries(
 def _first_arrivals(
     deliveries: DataFrame, publications: DataFrame, measured: TraceWindow, churners: Churners | None
 ) -> DataFrame:
-    """One row per event and subscriber with its publication; what cannot be true is kept apart.
+    """Make one row per event and subscriber with its publication; keep apart what cannot be true.
 
     Also for an event that a churner wanted and did not receive. ``until_ns`` is when the stay ended
     in which a churner wanted it, ``counts`` whether it was received by then.
@@ -154,7 +154,7 @@ def _first_arrivals(
 
 
 def subscription_statistics(subscriptions: DataFrame) -> DataFrame:
-    """Every filter that anybody subscribed with, and when first and last; steps are counted.
+    """Find every filter that anybody subscribed with, and when first and last; count the steps.
 
     Copies of a step change nothing else, and are counted.
     """
@@ -189,7 +189,7 @@ class Steps:
 def find_churners(
     steps: Steps, publications: DataFrame, contents: pd.DataFrame, window: TraceWindow
 ) -> Churners | None:
-    """Who came or went, with what each of them wanted of good ``publications``; None: nobody did.
+    """Find who came or went, and what each of them wanted of good ``publications``; None: nobody.
 
     ``contents`` has the distinct texts (``content``), each with its ``content_key``.
     """
@@ -218,7 +218,7 @@ def find_churners(
 def standing(
     publications: DataFrame, wanted: DataFrame, alive: DataFrame, buckets: Buckets, *, few: bool
 ) -> DataFrame:
-    """Every event with every life that wanted it and stood then: s ≤ t < u; ``STANDING``.
+    """Join each event to the lives of subscriptions that wanted it then: s ≤ t < u; ``STANDING``.
 
     ``wanted`` has the ``number`` of every filter that wants a ``content_key``, ``alive`` the lives
     with the numbers of their filters: ``few``, so that they may be sent to every machine, or not.
@@ -243,7 +243,7 @@ def standing(
 
 
 def _wanted(spark: SparkSession, contents: pd.DataFrame, filters: Sequence[str]) -> DataFrame:
-    """Which filters, by number, want which contents, by key; what is no filter wants nothing."""
+    """Match filters, by number, to contents they want, by key; what is no filter wants nothing."""
     parsed = [(number, parse_filter(text)) for number, text in enumerate(filters)]
     good = [(number, each) for number, each in parsed if each is not None]
     known = read_contents(map(str, contents["content"].unique()))

@@ -185,7 +185,7 @@ def _hops_of(decided: Decided, counted: Mapping[str, pd.DataFrame]) -> pd.DataFr
 
 
 def _count_subscriptions(traces: Traces) -> dict[str, pd.DataFrame]:
-    """The statistic of subscriptions, where there are any."""
+    """Count subscriptions, where there are any."""
     if "subscriptions" not in traces.tables:
         return {}
     steps = subscription_statistics(traces.tables["subscriptions"])
@@ -195,7 +195,7 @@ def _count_subscriptions(traces: Traces) -> dict[str, pd.DataFrame]:
 def _asked_attributes(
     traces: Traces, decided: Decided, base: System | None, counted: Mapping[str, pd.DataFrame]
 ) -> tuple[str, ...]:
-    """Which attributes filters ask for."""
+    """List the attributes that filters ask for."""
     known = [*counted.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
     rows = pd.concat(known) if known else None
     wanted = find_subscribers(rows, base, traces.window).subscribers
@@ -213,7 +213,7 @@ def _count_deliveries(
     decided: Decided,
     counted: Mapping[str, pd.DataFrame],
 ) -> dict[str, pd.DataFrame]:
-    """What was received; and who subscribes and leaves, where anybody does."""
+    """Count what was received; list who subscribes and leaves, where anybody does."""
     steps = _known_steps(traces, decided, counted.get("subscriptions"))
     churners = None
     tables = {}
@@ -228,7 +228,7 @@ def _count_deliveries(
 
 
 def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None) -> Steps | None:
-    """All steps of subscriptions up to the end of these traces; None: there are none."""
+    """Collect all steps of subscriptions up to the end of these traces; None: there are none."""
     here = traces.tables.get("subscriptions")
     rows = [each for each in (decided.steps, here) if each is not None]
     counts = [each for each in (decided.subscriptions, counted) if each is not None]
@@ -239,7 +239,7 @@ def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None)
 
 
 def _count_periods(traces: Traces) -> dict[str, pd.DataFrame]:
-    """Times up and down, connected and away, subscribed and not.
+    """Count times up and down, connected and away, subscribed and not.
 
     Of samples of resources it is only counted which can be used: service times come from them
     where a workload is measured.
@@ -268,7 +268,7 @@ class _Publications:
 
 
 def _count_cells(traces: Traces, measured: TraceWindow, publications: DataFrame) -> pd.DataFrame:
-    """Publications by publisher, content, lifetime and batch: at most one cell too many."""
+    """Count publications by publisher, content, lifetime and batch: at most one cell too many."""
     cells = publication_statistics(publications, traces.window, measured)
     return _collect(cells.limit(MOST_CELLS + 1), traces, "publications")
 
@@ -280,7 +280,7 @@ def _count_publications(
     asked: Sequence[str],
     counts: pd.DataFrame,
 ) -> _Publications:
-    """Contents and sightings beside ``counts``; where there are copies, these again without them.
+    """Count contents and sightings beside ``counts``; where there are copies, these again without.
 
     Where contents are too many, they are counted again by the attributes that are ``asked`` for.
     """
@@ -320,7 +320,7 @@ def _count_publications(
 
 
 def _with_good_contents(checked: DataFrame, counts: pd.DataFrame) -> tuple[DataFrame, pd.DataFrame]:
-    """Good publications whose contents are events; and the counts of those that are none."""
+    """Select good publications whose contents are events; give counts of those that are none."""
     rows = texts_of(counts)
     bad = rows[rows["content"].isin(read_contents(map(str, rows["content"].unique())).bad)]
     good = checked.where(F.col(REASON).isNull())
@@ -333,7 +333,7 @@ def _with_good_contents(checked: DataFrame, counts: pd.DataFrame) -> tuple[DataF
 
 
 def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
-    """The brokers that record hops, and the links that events came over, there and back."""
+    """List brokers that record hops, links that events came over, both ways, and publishers."""
     brokers = {str(name) for name in hops["broker"].dropna()}
     came = hops.loc[hops["statistic"] == "arrivals", ["came_from", "broker"]].dropna()
     pairs = {(str(a), str(b)) for a, b in came.itertuples(index=False) if a in brokers}
@@ -347,7 +347,7 @@ def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
 def _count_sightings(
     traces: Traces, good: DataFrame, measured: TraceWindow, places: Places
 ) -> pd.DataFrame:
-    """How far events came; counted again where they used links that were not foreseen."""
+    """Count how far events came; again where they used links that were not foreseen."""
     statistic = sighting_statistics(traces.tables["hops"], good, measured, places)
     sightings = _collect(statistic, traces, "publications", "hops")
     if (sightings["statistic"] == UNFORESEEN).any():
@@ -358,7 +358,7 @@ def _count_sightings(
 def _with_exact_lifetimes(
     publications: pd.DataFrame, good: DataFrame, traces: Traces
 ) -> pd.DataFrame:
-    """The statistics of publications; lifetimes that share a bin are read again, one by one."""
+    """Read lifetimes that share a bin again, one by one, into the statistics of publications."""
     rows = publications[publications["statistic"] == "contents"]
     pairs = shared_bins(rows[rows["publisher"].notna()])
     if pairs.empty:
@@ -370,7 +370,7 @@ def _with_exact_lifetimes(
 def _count_crossings(
     traces: Traces, good: DataFrame, hops: pd.DataFrame, known: pd.DataFrame
 ) -> pd.DataFrame:
-    """What was seen of links that are not ``known`` from probes."""
+    """Count what was seen of links that are not ``known`` from probes."""
     crossed = crossings(traces.tables, good, traces.window, hops, known)
     if crossed is None:
         return nothing_of_links()
@@ -378,7 +378,7 @@ def _count_crossings(
 
 
 def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
-    """Losses in a row, which find the copies; then delays and clocks, without these."""
+    """Count losses in a row, which find the copies; then delays and clocks, without these."""
     if "probes" not in traces.tables:
         return {}
     probes = _probes_in_outages(traces)
@@ -397,7 +397,7 @@ def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
 
 
 def _probes_in_outages(traces: Traces) -> DataFrame:
-    """All probes, with whether they were sent during an outage where any is recorded."""
+    """Mark which probes were sent during an outage, where any is recorded; give all of them."""
     probes = traces.tables["probes"]
     if "states" not in traces.tables:
         return probes
@@ -409,7 +409,7 @@ def _probes_in_outages(traces: Traces) -> DataFrame:
 def count_hops(
     traces: Traces, silent: Collection[str] | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The statistics of hops, and the brokers without any starts: these are read again."""
+    """Count hops, and find the brokers without any starts: these are read again."""
     hops, window = traces.tables["hops"], traces.window
     counts = _collect(hop_statistics(hops, window), traces, "hops")
     if silent is None:
@@ -427,7 +427,7 @@ def count_hops(
 def _with_each_hop_once(
     traces: Traces, counted: dict[str, pd.DataFrame], silent: Collection[str]
 ) -> tuple[Traces, dict[str, pd.DataFrame]]:
-    """The traces without copies of hops and, where hops were counted, the statistic without them.
+    """Drop copies of hops from the traces and, where hops were counted, from the statistic.
 
     Where none is a copy (events came to a broker again) all stays as it is.
     """
@@ -441,7 +441,7 @@ def _with_each_hop_once(
 
 
 def without_copies(counted: pd.DataFrame, traces: Traces, silent: Collection[str]) -> pd.DataFrame:
-    """The statistics of hops, ``counted`` with copies, without them; and how many there are."""
+    """Drop copies from the statistics of hops, ``counted`` with them; count how many there are."""
     once = each_row_once(traces.tables["hops"])
     again, _ = count_hops(replace(traces, tables={"hops": once}), silent)
     good = [

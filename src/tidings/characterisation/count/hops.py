@@ -37,7 +37,7 @@ _RECONSTRUCTION_SLOT_NS = 2**36
 
 
 def checked_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """Every hop with the reason why it cannot be used, null where it can.
+    """Give every hop the reason why it cannot be used, null where it can.
 
     Used is what arrived in the window. Of events published late in it, later hops may be recorded
     too; with them rates would be those of a longer time than the window's.
@@ -47,12 +47,12 @@ def checked_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def used_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """The hops that arrived in the window and have nothing wrong with them."""
+    """Select the hops that arrived in the window and have nothing wrong with them."""
     return checked_hops(hops, window).where(F.col(REASON).isNull()).drop(REASON)
 
 
 def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """Arrivals, service times and waiting times per broker, in one reading of the hops.
+    """Count arrivals, service times and waiting times per broker, in one reading of the hops.
 
     Only hops that arrived in the window count. Service is from start to leaving, waiting from
     arrival to start; a row without a start counts as an arrival and in neither sample (see
@@ -93,7 +93,7 @@ def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def _told_apart(counted: DataFrame) -> DataFrame:
-    """The samples of waits as a statistic of their own; of all else only what is of services."""
+    """Make samples of waits a statistic of their own; keep of all else only what is of services."""
     waits = F.coalesce(F.col("waits"), F.lit(False))
     is_sample = F.col("statistic") == "service"
     return (
@@ -105,7 +105,7 @@ def _told_apart(counted: DataFrame) -> DataFrame:
 
 
 def with_reconstructed_starts(hops: DataFrame) -> DataFrame:
-    """Hops with the start that a single first-come-first-served server had, where none is known.
+    """Add missing starts, those that a single first-come-first-served server would have had.
 
     Such a server begins when the event has arrived and the one before has left:
     started = max(arrived, previous departure). Events are put in order of departure within slots of

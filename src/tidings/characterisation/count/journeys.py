@@ -73,7 +73,7 @@ class Places:
 def journeys(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """The journeys of all events that were published or repeated, in rows of :data:`JOURNEYS`.
+    """Collect the journeys of all events that were published or repeated, as :data:`JOURNEYS`.
 
     For this a hop need only name event and broker; its times may be wrong.
     """
@@ -85,7 +85,7 @@ def journeys(
 def _as_lists(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """A row for every event; brokers and links are sets, so as to be bounded."""
+    """Collect journeys, a row for every event; brokers and links are sets, so as to be bounded."""
     keyed = publications.withColumn("content_key", content_key())
     published = by_event(keyed, "publisher", "content_key", "published_ns")
     known = F.filter("sent_to", lambda name: name.isNotNull())
@@ -124,7 +124,7 @@ def _as_lists(
 def _as_numbers(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """A row for all events of a publisher and content that went over the same links."""
+    """Collect journeys, a row for all events of a publisher and content over the same links."""
     links = places.links or ()
     of_broker = {name: 1 << bit for bit, name in enumerate(places.brokers)}
     of_link = {_BETWEEN.join(link): 1 << bit for bit, link in enumerate(links)}
@@ -163,7 +163,7 @@ def _numbered(
     of_broker: Mapping[str, int],
     of_link: Mapping[str, int],
 ) -> DataFrame:
-    """One row per event: its publication, and its journey as the numbers ``at`` and ``sent``.
+    """Make one row per event: its publication, and its journey as the numbers ``at`` and ``sent``.
 
     Publications and hops are united as rows of one shape, so that they meet without being joined;
     all of it is numbers, which need no sorting.
@@ -215,7 +215,7 @@ def _numbered(
 
 
 def _among(names: Column, known: Iterable[str]) -> Column:
-    """Those of some names that are known."""
+    """Select those of some names that are known."""
     return F.array_intersect(names, F.array(*map(F.lit, known)).cast("array<string>"))
 
 
@@ -234,14 +234,14 @@ def _link(source: Column, target: Column) -> Column:
 def _bit_of_link(
     target: Column, of_broker: Mapping[str, int], of_link: Mapping[str, int]
 ) -> Column:
-    """The bit of the link to a target; 0 of one that records no hops, so that nobody can tell."""
+    """Give the bit of the link to a target; 0 of one that records no hops: nobody can tell."""
     link = F.concat(F.col("broker"), F.lit(_BETWEEN), target)
     unforeseen = F.when(target.isin(*of_broker), F.lit(_OTHER_LINK))
     return F.coalesce(_looked_up(link, of_link), unforeseen, F.lit(0)).cast("bigint")
 
 
 def _looked_up(name: Column, numbers: Mapping[str, int]) -> Column:
-    """The number of a name; null where it has none."""
+    """Look up the number of a name; null where it has none."""
     if not numbers:
         return F.lit(None).cast("bigint")
     pairs = ((F.lit(key), F.lit(bit).cast("bigint")) for key, bit in numbers.items())
@@ -249,7 +249,7 @@ def _looked_up(name: Column, numbers: Mapping[str, int]) -> Column:
 
 
 def _where_set(number: str, named: Iterable[tuple[Column, int]]) -> Column:
-    """What the bits stand for that are set in a number."""
+    """List what the bits stand for that are set in a number."""
     chosen = (F.when(F.col(number).bitwiseAND(F.lit(bit)) != 0, each) for each, bit in named)
     return F.array_compact(F.array(*chosen))
 
@@ -257,7 +257,7 @@ def _where_set(number: str, named: Iterable[tuple[Column, int]]) -> Column:
 def sighting_statistics(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """How far events came, by publisher and content: broker by broker and link by link.
+    """Count how far events came, by publisher and content: broker by broker and link by link.
 
     ``publications`` are the good ones, ``places`` says which brokers record hops: nobody can tell
     whether anything reached the others. A copy that a broker says it has sent to another one is
@@ -285,7 +285,7 @@ def sighting_statistics(
 
 
 def _cells() -> Column:
-    """What is known of a journey: that it was published, what it reached, where it got lost."""
+    """List what a journey shows: that it was published, what it reached, where it got lost."""
     nobody = F.lit(None).cast("string")
 
     def cell(statistic: str, source: Column, target: Column) -> Column:

@@ -45,7 +45,7 @@ DROP_STATISTICS = "queue string, part string, stretch bigint, first string, last
 
 
 def between_polls(levels: DataFrame) -> DataFrame:
-    """Every poll with the one before it and its ``stretch``: what lies between two resets."""
+    """Pair every poll with the one before it and its ``stretch``: what lies between two resets."""
     polled = each_row_once(good_rows(levels, LEVELS)).withColumn(
         "part", F.coalesce("part", F.lit(""))
     )
@@ -244,12 +244,15 @@ def deadline_statistics(pieces: DataFrame, deadlines_s: Sequence[float]) -> Data
 
 
 def _compared(polls: DataFrame) -> DataFrame:
-    """The polls that have one before them in the same stretch."""
+    """Select the polls that have one before them in the same ``stretch``."""
     return polls.where(~F.col("is_reset") & F.col("at_ns_0").isNotNull())
 
 
 def _along(curve: str, height: Column) -> Column:
-    """How long after its point below a curve reaches a height, on a straight line, in seconds."""
+    """Compute how long after its point below a curve reaches a height, in seconds.
+
+    The curve is a straight line between its points.
+    """
     a, b = f"{curve}_a", f"{curve}_b"
     share = (height - F.col(f"{a}.n")) / (F.col(f"{b}.n") - F.col(f"{a}.n"))
     return share * seconds(F.col(f"{b}.ns") - F.col(f"{a}.ns"))

@@ -49,7 +49,7 @@ LOSS_RUNS = (
 
 
 def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
-    """Delay and losses of links from what both of their ends recorded.
+    """Count delays, in seconds, and losses of links from what both of their ends recorded.
 
     Reads ``sent`` (event, source, target, at_ns) and ``arrived`` (event, source, target, at_ns).
     A row of ``sent`` that names its target and has no arrival was lost; one that names none (null)
@@ -84,7 +84,10 @@ def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
 
 
 def sent_by_brokers(hops: DataFrame) -> DataFrame:
-    """What good hops say was sent over links: one row per copy and neighbour, as ``sent`` above."""
+    """List what good hops say was sent over links, as ``sent`` above.
+
+    There is one row per copy and neighbour.
+    """
     targets = F.explode_outer("sent_to").alias("target")
     return hops.select(
         "event", F.col("broker").alias("source"), targets, F.col("left_ns").alias("at_ns")
@@ -92,7 +95,7 @@ def sent_by_brokers(hops: DataFrame) -> DataFrame:
 
 
 def sent_by_publishers(publications: DataFrame) -> DataFrame:
-    """What good publications say was sent to brokers, as ``sent`` above."""
+    """List what good publications say was sent to brokers, as ``sent`` above."""
     return publications.select(
         "event",
         F.col("publisher").alias("source"),
@@ -102,7 +105,7 @@ def sent_by_publishers(publications: DataFrame) -> DataFrame:
 
 
 def arrived_at_brokers(hops: DataFrame) -> DataFrame:
-    """What good hops say arrived over links, as ``arrived`` above."""
+    """List what good hops say arrived over links, as ``arrived`` above."""
     return hops.select(
         "event",
         F.col("came_from").alias("source"),
@@ -112,7 +115,7 @@ def arrived_at_brokers(hops: DataFrame) -> DataFrame:
 
 
 def arrived_at_subscribers(deliveries: DataFrame) -> DataFrame:
-    """First arrivals at subscribers whose home is recorded, as ``arrived`` above."""
+    """Find first arrivals at subscribers whose home is recorded, as ``arrived`` above."""
     return (
         good_rows(deliveries, DELIVERIES)
         .where(F.col("broker").isNotNull())
@@ -128,7 +131,7 @@ def crossings(
     hops: pd.DataFrame,
     probes: pd.DataFrame,
 ) -> DataFrame | None:
-    """The link statistic of all that was used and not probed enough, or None if there is no such.
+    """Count crossings of links that were used and not probed enough; None if there are no such.
 
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
     by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
@@ -164,7 +167,7 @@ def crossings(
 
 
 def _of_those_who_stay(rows: DataFrame, peer: str, tables: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of peers that do not come and go."""
+    """Select the rows of peers that do not come and go."""
     if "sessions" not in tables:
         return rows
     others = tables["sessions"].select(F.col("peer").alias(peer)).distinct()
@@ -172,7 +175,7 @@ def _of_those_who_stay(rows: DataFrame, peer: str, tables: Mapping[str, DataFram
 
 
 def _unprobed(deliveries: DataFrame, probed: set[tuple[str, str]]) -> DataFrame | None:
-    """What was received over client links that nobody probed, or None if there is no such link."""
+    """Select what was received over client links nobody probed; None if there is no such link."""
     pairs = bring_here(
         good_rows(deliveries, DELIVERIES)
         .where(F.col("broker").isNotNull())
@@ -190,7 +193,7 @@ def _unprobed(deliveries: DataFrame, probed: set[tuple[str, str]]) -> DataFrame 
 
 
 def _left(hops: DataFrame) -> DataFrame:
-    """Copies as they left brokers, for whomever: brokers do not record to which clients."""
+    """List copies as they left brokers, for whomever: brokers do not record to which clients."""
     return hops.select(
         "event",
         F.col("broker").alias("source"),
@@ -200,7 +203,7 @@ def _left(hops: DataFrame) -> DataFrame:
 
 
 def apparent_sums(apparent_s: Column) -> list[Column]:
-    """The aggregates of :data:`APPARENT`; rows whose value is null do not count.
+    """Make the aggregates of :data:`APPARENT`; rows whose value is null do not count.
 
     Nor do those that ended more than a day before they began: no clock is that wrong, but a time
     may be damaged.
@@ -246,7 +249,7 @@ def probe_statistics(probes: DataFrame) -> DataFrame:
 
 
 def split_probes(counts: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """What was counted of probes as two statistics: delays and losses, and clocks."""
+    """Split what was counted of probes into two statistics: delays and losses, and clocks."""
     names = {
         name: [column.split()[0] for column in ddl.split(", ")]
         for name, ddl in (("probes", LINK_STATISTICS), ("clocks", CLOCK_STATISTICS))

@@ -46,7 +46,7 @@ _COPIES = "duplicates"  # which some tables have where there are any
 def laid_out(
     store: Path, parts: Sequence[Part], seams: Sequence[Seam], steps: pd.DataFrame | None
 ) -> Iterator[Partial]:
-    """The statistics of some parts and seams, batches numbered from the first part on.
+    """Yield the statistics of some parts and seams, batches numbered from the first part on.
 
     ``steps`` are all steps of subscriptions, counted: they tell who was there throughout a part.
     """
@@ -68,7 +68,7 @@ def laid_out(
 
 
 def without(partial: Partial, name: str) -> Partial:
-    """The same without one statistic."""
+    """Drop one statistic from those counted."""
     return replace(
         partial, tables={each: rows for each, rows in partial.tables.items() if each != name}
     )
@@ -122,7 +122,7 @@ def put_together(
 
 
 def _renumbered(store: Path, seam: Seam, goes_to: Sequence[int]) -> Seam:
-    """A seam whose batches have become others."""
+    """Write a seam again whose batches have become others, those of ``goes_to``."""
     counted = load_partial(store / seam.folder)
     tables = {
         name: merge_rows(name, [_in_batches(frame, goes_to)]) if "batch" in frame else frame
@@ -138,7 +138,7 @@ def _in_batches(frame: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
 
 
 def _coarsened(name: str, frame: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
-    """A statistic with fewer batches: what bridged two of them that are one now is within it."""
+    """Reduce a statistic to fewer batches: what bridged two that are one now is within it."""
     if not STATISTICS[name].stitched:
         return frame
     rows = frame.drop(columns="stretch", errors="ignore")
@@ -150,7 +150,7 @@ def _coarsened(name: str, frame: pd.DataFrame, goes_to: Sequence[int]) -> pd.Dat
 
 
 def _bridges(ends: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
-    """Intervals from the last event of a batch to the first of the next, where both become one."""
+    """List intervals that bridge two batches which become one: last event to first of the next."""
     bridges = []
     for publisher, rows in ends.groupby("publisher"):
         ordered = rows.sort_values("batch")
@@ -174,7 +174,7 @@ def _bridges(ends: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
 
 
 def _runs(rows: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
-    """Losses in a row, with the steps from one batch to the next where both become one."""
+    """Count losses in a row, with the steps from one batch to the next where both become one."""
     runs = []
     link, sums = ["source", "target"], ["following", "lost", "after_loss", "lost_after_loss"]
     for _, own in rows.groupby(link):
@@ -194,7 +194,7 @@ def _runs(rows: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
 def _with_those_who_stayed(
     loaded: Mapping[str, Partial], parts: Sequence[Part], rows: pd.DataFrame | None
 ) -> dict[str, Partial]:
-    """The parts, each with what those wanted in it who came or went in others only.
+    """Add to each part what those wanted in it who came or went in others only.
 
     ``rows`` are all steps of subscriptions, counted. Whoever came or went in none of the time up to
     the end of a part had in it the subscriptions that had begun by its beginning.

@@ -25,7 +25,10 @@ DURING = "during_outage"
 
 
 def outages(states: DataFrame, window: TraceWindow) -> DataFrame:
-    """From when to when components were down; what comes up first was down from the beginning."""
+    """Find from when to when components were down.
+
+    What comes up first was down from the beginning.
+    """
     good = checked_states(states, window).where(F.col(REASON).isNull())
     ordered = Rows.partitionBy("component").orderBy("at_ns", "state")
     steps = good.withColumns(
@@ -49,7 +52,7 @@ def during_outages(
     window: TraceWindow,
     arcs: Iterable[Direction],
 ) -> DataFrame:
-    """Rows sent from a source to a target, with :data:`DURING`: whether an outage was on their way.
+    """Mark with :data:`DURING` whether rows from a source to a target met an outage on their way.
 
     Of the link, whichever way round it is named, or of a broker at its ends; ``arcs`` are those
     that are known to be used. Without any component on them the rows are as they are.
@@ -91,12 +94,12 @@ def during_outages(
 
 
 def without_outages(rows: DataFrame) -> DataFrame:
-    """The rows that were not sent during an outage."""
+    """Select the rows that were not sent during an outage."""
     return rows.where(~F.col(DURING)).drop(DURING) if DURING in rows.columns else rows
 
 
 def _down_arcs(components: Iterable[str], arcs: Iterable[Direction]) -> pd.DataFrame:
-    """Which directions of links each component is on, as source, target and component."""
+    """List the directions of links that each component is on, as source, target and component."""
     named = {str(each) for each in components}
     split = {name: name.split("--") for name in named}
     links = {(ends[0], ends[1]): name for name, ends in split.items() if len(ends) == 2}

@@ -39,7 +39,7 @@ STAYS = "subscriber string, begun_ns bigint, ended_ns bigint, next_ns bigint"
 
 
 def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
-    """Periods ON and OFF of every peer, from changes in the time in which it was observed.
+    """Find the periods ON and OFF of every peer, from changes in the time in which it was observed.
 
     Rows that repeat a state, as copies do, change nothing. A row at the very beginning of the
     observation, or before it, says what the state was, not that it changed: that period is as long
@@ -64,7 +64,7 @@ def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def period_cells(periods: DataFrame) -> DataFrame:
-    """How many periods of which length, by path: all that laws are fitted to."""
+    """Count periods by length and path: all that distributions are fitted to."""
     return (
         periods.withColumn("bin", delay_bin(F.col("length_s"), _BINS))
         .groupBy("path", "connected", "begun", "ended", "bin")
@@ -73,7 +73,7 @@ def period_cells(periods: DataFrame) -> DataFrame:
 
 
 def _lengths() -> list[Column]:
-    """How many lengths there are in a cell, their sum, and between which they lie."""
+    """Make the aggregates of a cell: how many lengths, their sum and extremes, in seconds."""
     length_s = F.col("length_s")
     return [
         F.count(length_s).alias("count"),
@@ -84,13 +84,13 @@ def _lengths() -> list[Column]:
 
 
 def checked_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
-    """Every change with the reason why it cannot be used, null where it can."""
+    """Give every change the reason why it cannot be used, null where it can."""
     later = F.col("at_ns") > window.until_ns
     return with_reason(with_reasons(sessions, SESSIONS), later, CHANGED_LATER)
 
 
 def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
-    """Periods of every peer that was ever seen to change, by length; and all rows, by reason.
+    """Count periods of every peer that was ever seen to change, by length; and all rows, by reason.
 
     A row before the window says what the state was when it began; one after its end says nothing.
     """
@@ -105,13 +105,13 @@ def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def checked_states(states: DataFrame, window: TraceWindow) -> DataFrame:
-    """Every change with the reason why it cannot be used, null where it can."""
+    """Give every change the reason why it cannot be used, null where it can."""
     outside = ~window.holds(F.col("at_ns"))
     return with_reason(with_reasons(states, STATES), outside, CHANGED_OUTSIDE)
 
 
 def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
-    """Periods up and down by component and length; every change is the row of the one it begins.
+    """Count periods up and down by component and length; a change is the row of the one it begins.
 
     A period ends with the next change, or is cut off by the end of the window. A row at the very
     beginning says what the state was, not that it changed: that period is older than anybody knows,
@@ -156,7 +156,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def lives_by_stay(subscriptions: DataFrame) -> DataFrame:
-    """Lives of subscriptions with when they end (``ends_ns``) and the number of their ``stay``."""
+    """Find lives of subscriptions, when they end (``ends_ns``) and the number of their ``stay``."""
     mine = Rows.partitionBy("subscriber").orderBy("subscribed_ns", "ends_ns")
     before = F.max("ends_ns").over(mine.rowsBetween(Rows.unboundedPreceding, -1))
     begins = F.coalesce(F.col("subscribed_ns") >= before, F.lit(True))
@@ -165,7 +165,7 @@ def lives_by_stay(subscriptions: DataFrame) -> DataFrame:
 
 
 def stays(subscriptions: DataFrame) -> DataFrame:
-    """From when to when anybody had any subscription, and when it came again (null: never seen).
+    """Find from when to when anybody had a subscription, and when it came again (null: never seen).
 
     Subscriptions of one subscriber that overlap are one stay. Those that only touch are two: who
     leaves and is back at once has missed what was on its way.
@@ -180,7 +180,7 @@ def stays(subscriptions: DataFrame) -> DataFrame:
 
 
 def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
-    """Times subscribed (``connected``) and away, by subscriber and length; ``PERIOD_CELLS``.
+    """Count times subscribed (``connected``) and away, by subscriber and length; ``PERIOD_CELLS``.
 
     Those of which a beginning or an end was seen; what the window cuts off is as long as the rest.
     """
@@ -216,5 +216,5 @@ PERIODS = {"states": state_periods, "sessions": peer_periods, "stays": stay_peri
 
 
 def table_of(statistic: str) -> str:
-    """The table whose changes a statistic of periods is counted from."""
+    """Name the table whose changes a statistic of periods is counted from."""
     return STATISTICS[statistic].of or statistic

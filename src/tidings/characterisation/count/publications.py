@@ -65,7 +65,7 @@ HOURLY_COUNTS = "publisher string, hour int, rows bigint"
 
 
 def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFrame:
-    """Every publication with the reason why it cannot be used, null where it can."""
+    """Give every publication the reason why it cannot be used, null where it can."""
     outside = ~window.holds(F.col("published_ns"))
     return with_reason(with_reasons(publications, PUBLICATIONS), outside, PUBLISHED_OUTSIDE)
 
@@ -73,7 +73,7 @@ def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFr
 def publication_statistics(
     publications: DataFrame, window: TraceWindow, measured: TraceWindow
 ) -> DataFrame:
-    """Counts of publications by publisher, content, lifetime and batch, in one reading.
+    """Count publications by publisher, content, lifetime and batch, in one reading.
 
     Contents are grouped as texts, before anything looks into them; lifetimes by the bins of the
     delay grid, with the exact value where a bin holds only one (:func:`exact_lifetimes` tells apart
@@ -96,7 +96,7 @@ def publication_statistics(
 
 
 def content_key() -> Column:
-    """A number of eight bytes for a content, narrower than the text where rows are moved; 0: none.
+    """Hash a content into eight bytes, narrower than the text where rows are moved; 0: none.
 
     Never null: pandas would keep numbers with gaps as doubles, which cannot hold eight bytes.
     """
@@ -104,12 +104,12 @@ def content_key() -> Column:
 
 
 def said_of_event() -> Column:
-    """A number of eight bytes for all that a publication says of its event."""
+    """Hash all that a publication says of its event into a number of eight bytes."""
     return whole_row(*(column.name for column in PUBLICATIONS.columns if column.name != "event"))
 
 
 def by_event(publications: DataFrame, *columns: str) -> DataFrame:
-    """One row per event: ``columns``, in how many ``copies`` it stands there, whether they differ.
+    """Make one row per event: ``columns``, in how many ``copies`` it occurs, whether they differ.
 
     Rows of one event are united before they are moved, so that an id with many of them keeps no
     machine busy on its own. Of copies that differ in anything, the least values are given.
@@ -126,14 +126,14 @@ def by_event(publications: DataFrame, *columns: str) -> DataFrame:
 
 
 def each_once(publications: DataFrame) -> DataFrame:
-    """Every event once, however many copies there are; without those whose copies differ."""
+    """Keep every event once, however many copies there are; drop those whose copies differ."""
     names = [column.name for column in PUBLICATIONS.columns]
     united = by_event(publications, *(name for name in names if name != "event"))
     return united.where(~F.col("differ")).select(*names)
 
 
 def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> DataFrame:
-    """Counts by exact lifetime, of good publications, for some pairs of publisher and content.
+    """Count good publications by exact lifetime, for some pairs of publisher and content.
 
     ``pairs`` (publisher, content) is small. Of a pair with more than ``most`` distinct lifetimes
     come ``most`` + 1 rows: enough to see that it has more.
@@ -162,7 +162,10 @@ def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> Dat
 
 
 def hourly_counts(publications: DataFrame, window: TraceWindow) -> DataFrame:
-    """Good publications by publisher and hour of day (UTC), whatever the date; copies count too."""
+    """Count good publications by publisher and hour of day (UTC), whatever the date.
+
+    Copies count too.
+    """
     into_day_ns = F.pmod(F.col("published_ns"), F.lit(DAY_NS))
     hour = F.call_function("div", into_day_ns, F.lit(HOUR_NS)).cast("int")
     good = checked_publications(publications, window).where(F.col(REASON).isNull())
@@ -170,7 +173,7 @@ def hourly_counts(publications: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def _sums() -> list[Column]:
-    """What is known of the publications in a cell."""
+    """Make the aggregates of a cell of publications: rows, lifetimes and sizes."""
     return [
         F.count(F.lit(1)).alias("rows"),
         F.sum(seconds(F.col("lifetime_ns"))).alias("lifetime_total_s"),
@@ -184,7 +187,7 @@ def _sums() -> list[Column]:
 
 
 def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFrame:
-    """Times between a publisher's successive events, in seconds, and the ends of every batch.
+    """Count times between a publisher's successive events, in seconds; find every batch's ends.
 
     Events are put in order within a publisher *and* a batch, so that a publisher with most of the
     events does not serialise the job. The intervals that bridge two batches are missing here:
@@ -220,12 +223,12 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
 
 
 def _windows(at: str, length: int) -> Column:
-    """In which window of this length a number lies, counted from 0."""
+    """Find in which window of this length a number lies, counted from 0."""
     return F.call_function("div", F.col(at), F.lit(length))
 
 
 def _instants(interval_s: Column) -> list[Column]:
-    """How many events there are, at how many instants, and how many at whole units of the clock."""
+    """Count events, the instants at which they are, and those at whole units of the clock."""
     at_ns = F.col("published_ns")
     return [
         F.count(F.lit(1)).alias("events"),
@@ -238,7 +241,7 @@ def _instants(interval_s: Column) -> list[Column]:
 
 
 def _first_places(ordered: WindowSpec) -> dict[str, Column]:
-    """The place, in order, of the first event in the same window of time, for every length."""
+    """Find the number, in order, of the first event in the same window of time, by length."""
     so_far = ordered.rowsBetween(Rows.unboundedPreceding, Rows.currentRow)
 
     def first(length_ns: int) -> Column:
@@ -251,7 +254,7 @@ def _first_places(ordered: WindowSpec) -> dict[str, Column]:
 
 
 def _squares() -> list[Column]:
-    """How events fall into windows of time: Σ n² for every length.
+    """Sum squares of how many events fall into windows of time: Σ n² for every length.
 
     The n-th event of a window adds n² − (n − 1)² = 2n − 1, whatever group of rows it is counted in.
     """
@@ -260,7 +263,10 @@ def _squares() -> list[Column]:
 
 
 def _with_scales(rows: DataFrame) -> DataFrame:
-    """Rows of batches twice: as ``ends`` and, with how events fall into windows, as ``scales``."""
+    """Give rows of batches twice: as ``ends``, and as ``scales``.
+
+    These say how events fall into windows.
+    """
     twice = F.when(F.col("statistic") == "ends", F.array(F.lit("ends"), F.lit("scales")))
     once = rows.withColumn("statistic", F.explode(F.coalesce(twice, F.array("statistic"))))
     is_scales = F.col("statistic") == "scales"
@@ -275,7 +281,7 @@ def _with_scales(rows: DataFrame) -> DataFrame:
 
 
 def folded_contents(publications: DataFrame, attributes: Collection[str]) -> DataFrame:
-    """The publications with these attributes of their contents; what is no object stays as it is.
+    """Keep only these attributes of contents; what is no object stays as it is.
 
     Every content is parsed for it, row by row, which costs more than all other statistics.
     """
@@ -285,7 +291,7 @@ def folded_contents(publications: DataFrame, attributes: Collection[str]) -> Dat
 
 
 def folding_statistics(publications: DataFrame, attributes: Collection[str]) -> DataFrame:
-    """How many publications there are, how many lose an attribute so, and of how many contents.
+    """Count publications, how many lose an attribute by folding, and how many contents there are.
 
     Contents are counted to about 2 %: their number may grow with the traces.
     """

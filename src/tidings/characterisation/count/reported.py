@@ -30,7 +30,7 @@ TABLES = (LEVELS.name, HISTOGRAMS.name)
 
 
 def count_reported(traces: Traces, base: System | None) -> Reported | None:
-    """What the tables levels and histograms tell; None where there are none."""
+    """Count what the tables levels and histograms tell; None where there are none."""
     there = [name for name in TABLES if name in traces.tables]
     if not there:
         return None
@@ -65,7 +65,7 @@ def _queues(traces: Traces, base: System | None) -> dict[str, Queue]:
 
 
 def _fates(traces: Traces, table: TraceTable) -> pd.DataFrame:
-    """What became of the rows of a table: used, set aside and why, or copies."""
+    """Count what became of the rows of a table: used, set aside and why, or copies."""
     counted = _collect(
         row_counts(with_reasons(traces.tables[table.name], table), table), traces, table
     )

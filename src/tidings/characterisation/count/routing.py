@@ -53,7 +53,7 @@ _SLOT_NS = 10_000_000_000
 
 
 def event_type_of(content: Column, event_type: str | None) -> Column:
-    """The type of events: the value of an attribute of their contents; "" where there is none."""
+    """Read the type of events: the value of an attribute of their contents; "" where none."""
     if event_type is None:
         return F.lit("")
     quoted = event_type.replace("\\", "\\\\").replace("'", "\\'")
@@ -61,7 +61,7 @@ def event_type_of(content: Column, event_type: str | None) -> Column:
 
 
 def typed_events(publications: DataFrame, event_type: str | None) -> DataFrame:
-    """Type and publisher of every good publication, by its id; of copies that agree, one."""
+    """Find type and publisher of every good publication, by its id; of copies that agree, one."""
     good = each_once(good_rows(publications, PUBLICATIONS))
     kind = event_type_of(F.col("content"), event_type).alias("type")
     return good.select("event", "publisher", kind)
@@ -70,7 +70,7 @@ def typed_events(publications: DataFrame, event_type: str | None) -> DataFrame:
 def routing_statistics(
     hops: DataFrame, publications: DataFrame, window: TraceWindow, event_type: str | None = None
 ) -> DataFrame:
-    """What came to which broker, from where, and to which brokers it was sent on; and its service.
+    """Count what came to which broker, from where, and where it was sent on; sample its service.
 
     Hops of events whose publication is not in the traces do not count.
     """
@@ -94,7 +94,10 @@ def routing_statistics(
 def source_statistics(
     publications: DataFrame, window: TraceWindow, event_type: str | None = None
 ) -> DataFrame:
-    """How many events of each type each publisher published in the window, and how large."""
+    """Count events in the window by type and publisher, and sample their sizes.
+
+    Sizes are in seconds at :data:`SIZE_BYTES_PER_S`.
+    """
     good = each_once(good_rows(publications, PUBLICATIONS)).where(
         window.holds(F.col("published_ns"))
     )
@@ -106,7 +109,7 @@ def source_statistics(
 
 
 def link_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindow) -> DataFrame:
-    """Delays and losses from broker to broker and from publishers to their homes."""
+    """Count delays and losses from broker to broker and from publishers to their homes."""
     used = used_hops(hops, window)
     published = good_rows(publications, PUBLICATIONS).where(window.holds(F.col("published_ns")))
     sent = sent_by_brokers(used).where(F.col("target").isNotNull())
@@ -116,7 +119,7 @@ def link_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindo
 
 
 def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindow) -> DataFrame:
-    """How long events are on their way from brokers to the subscribers there."""
+    """Count how long events are on their way from brokers to the subscribers there, in seconds."""
     received = arrived_at_subscribers(deliveries).withColumnRenamed("source", "broker")
     left = used_hops(hops, window).select("event", "broker", "left_ns")
     delay_s = seconds(F.col("at_ns") - F.col("left_ns"))
@@ -128,7 +131,7 @@ def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindo
 
 
 def sample_counts(utilisation: DataFrame) -> DataFrame:
-    """How many samples of resources there are, by reason why they cannot be used; and copies."""
+    """Count the samples of resources by reason why they cannot be used; and copies."""
     return row_counts(with_reasons(utilisation, UTILISATION), UTILISATION)
 
 
@@ -139,7 +142,7 @@ def usage_statistics(
     window: TraceWindow,
     event_type: str | None = None,
 ) -> DataFrame:
-    """The samples of resources with what their brokers completed in each: left > begin, ≤ end."""
+    """Count what brokers completed in each sample of their resources: left > begin, ≤ end."""
     good = good_rows(each_row_once(utilisation), UTILISATION)
     begin = F.col("until_ns") - F.col("interval_ns")
     slots = F.sequence(F.floor(begin / _SLOT_NS), F.floor(F.col("until_ns") / _SLOT_NS))

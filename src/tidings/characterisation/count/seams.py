@@ -51,19 +51,22 @@ class End:
 
 
 def beginning_of(traces: Traces, counted: Partial, margin_s: float) -> dict[str, DataFrame]:
-    """The rows of the first ``margin_s`` seconds of some traces, or before."""
+    """Select the rows of the first ``margin_s`` seconds of some traces, or before."""
     until_ns = traces.window.from_ns + round(margin_s * 1e9)
     return _cut(traces, counted, lambda begin, end: F.least(begin, end) < F.lit(until_ns))
 
 
 def end_of(traces: Traces, counted: Partial, margin_s: float) -> dict[str, DataFrame]:
-    """The rows of the last ``margin_s`` seconds of some traces, or after."""
+    """Select the rows of the last ``margin_s`` seconds of some traces, or after."""
     from_ns = traces.window.until_ns - round(margin_s * 1e9)
     return _cut(traces, counted, lambda begin, end: F.greatest(begin, end) >= F.lit(from_ns))
 
 
 def seam(before: End, after: End, tell: Progress) -> Partial:
-    """What two adjoining parts have together beyond what each has: batches are those of both."""
+    """Count what two adjoining parts have together beyond what each has.
+
+    Batches are those of both.
+    """
     names = [name for name in before.tables if name in after.tables]
     renamed = F.when(F.col("event") != "", F.concat(F.lit(_OTHER), "event"))
     other = {
@@ -104,7 +107,7 @@ def _hops_alone(
 
 
 def settled(last: End, settle_s: float, tell: Progress) -> Partial:
-    """What is taken away from a part that nothing follows: events of its last few seconds."""
+    """Count what is taken away from a part that nothing follows: events of its last few seconds."""
     until_ns = last.window.shortened(settle_s).until_ns
     shorter = PartedWindow(from_ns=last.window.from_ns, until_ns=until_ns, parts=(last.window,))
     decided = Decided(
@@ -135,7 +138,7 @@ def _beyond(whole: Partial, apart: Partial) -> Partial:
 
 
 def _silent(before: Partial, after: Partial) -> frozenset[str]:
-    """The brokers that never record starts: neither before nor after, as far as they are there."""
+    """Find brokers that never record starts: neither before nor after, as far as they are there."""
     there = [{str(name) for name in each.tables["hops"]["broker"]} for each in (before, after)]
     return (before.silent & after.silent) | (before.silent - there[1]) | (after.silent - there[0])
 
@@ -143,7 +146,7 @@ def _silent(before: Partial, after: Partial) -> frozenset[str]:
 def _cut(
     traces: Traces, counted: Partial, chosen: Callable[[Column, Column], Column]
 ) -> dict[str, DataFrame]:
-    """The chosen rows of all tables whose rows meet those of others, contents as counted."""
+    """Select the chosen rows of all tables whose rows meet those of others, contents as counted."""
     ends = {}
     for name, (begin, end) in _TIMES.items():
         rows = traces.tables[name].where(chosen(F.col(begin), F.col(end)))

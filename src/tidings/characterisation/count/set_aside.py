@@ -48,7 +48,7 @@ class SetAside:
 def rows_set_aside(
     traces: Traces, quality: pd.DataFrame, measured: TraceWindow, bad: BadTexts
 ) -> dict[str, DataFrame]:
-    """All rows of the tables that have a reason, ``ROWS_SET_ASIDE``; of files, not of mere frames.
+    """Find all rows of tables that have a reason, ``ROWS_SET_ASIDE``; of files, not of mere frames.
 
     What is right and merely not used, as it was published while nobody asked for it, is counted
     and not among them.
@@ -69,7 +69,7 @@ def rows_set_aside(
 
 
 def look_at(aside: Mapping[str, DataFrame], folder: Path | None = None) -> SetAside:
-    """A few rows of each reason; into a new ``folder``, if given, all of them, by table."""
+    """Give a few rows of each reason; write all, by table, into a new ``folder``, if given."""
     if folder is None:
         return _summary(aside)
     with new_folder(folder) as place:
@@ -92,7 +92,7 @@ def _summary(aside: Mapping[str, DataFrame]) -> SetAside:
 
 
 def _examples(name: str, rows: DataFrame) -> pd.DataFrame:
-    """The first row of each reason in each of a few heaps, so that nothing is sorted."""
+    """Find the first row of each reason in each of a few groups, so that nothing is sorted."""
     heap = F.pmod(F.xxhash64(FILE, "line"), F.lit(MOST_EXAMPLES))
     first = F.min(F.struct("line", FILE, F.substring(TEXT, 1, _LONGEST_TEXT).alias(TEXT)))
     heaps = rows.groupBy(REASON, heap.alias("heap")).agg(
@@ -105,7 +105,7 @@ def _examples(name: str, rows: DataFrame) -> pd.DataFrame:
 def _checked(
     name: str, rows: DataFrame, traces: Traces, measured: TraceWindow, bad: BadTexts
 ) -> DataFrame:
-    """The rows of a table with their reasons, as the statistics of that table have them."""
+    """Give the rows of a table their reasons, as the statistics of that table have them."""
     match name:
         case "publications":
             return _checked_publications(rows, traces.window, bad)
@@ -142,12 +142,12 @@ def _with_bad_texts(rows: DataFrame, column: str, texts: tuple[str, ...], reason
 
 
 def _with_conflicts(rows: DataFrame) -> DataFrame:
-    """Publications whose id stands for different ones are given that reason."""
+    """Give a reason to publications whose id stands for different ones."""
     events = by_event(rows.where(F.col(REASON).isNull())).where("differ").select("event")
     return _with_reason_of(rows, events, CONFLICT)
 
 
 def _with_reason_of(rows: DataFrame, wrong: DataFrame, reason: str) -> DataFrame:
-    """The rows with a reason where their values are among the ``wrong`` ones of a column."""
+    """Give a reason to the rows whose values are among the ``wrong`` ones of a column."""
     marked = rows.join(wrong.withColumn("is_wrong", F.lit(True)), wrong.columns, "left")
     return with_reason(marked, F.col("is_wrong"), reason).drop("is_wrong")

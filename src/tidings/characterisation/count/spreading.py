@@ -30,7 +30,7 @@ COUPLE_SHARES = "couples bigint, notified array<double>"
 
 
 def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
-    """When each broker first learnt of a subscription, after its subscribe; good rows only.
+    """Find when each broker first learnt of a subscription, after its subscribe; good rows only.
 
     A broker that learns again of a subscription that was renewed counts from the last subscribe.
     """
@@ -57,7 +57,7 @@ def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
 
 
 def publication_spreads(hops: DataFrame, publications: DataFrame) -> DataFrame:
-    """When each broker first had an event, after its first publication; good rows only.
+    """Find when each broker first had an event, after its first publication; good rows only.
 
     Events go only where they are wanted: all brokers are reached only by those that somebody behind
     each of them wants.
@@ -79,7 +79,7 @@ def _first(rows: DataFrame) -> DataFrame:
 
 
 def spread_statistics(spreads: DataFrame, window: TraceWindow) -> DataFrame:
-    """Sums over spreads by origin, how many brokers were reached by delay, and the slowest.
+    """Sum up spreads by origin, count the brokers reached by delay, and find the slowest.
 
     The origin itself is not reached. What comes less far than other spreads from there (wanted by
     fewer, covered, or ended on the way) says nothing of the time until all have it: it is counted
@@ -105,7 +105,7 @@ def spread_statistics(spreads: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def reached_by(spreads: DataFrame, window: TraceWindow, times_s: Sequence[float]) -> DataFrame:
-    """Which share of the brokers spreads had reached some times after they began; ``REACHED_BY``.
+    """Sum up shares of brokers that spreads had reached at times since they began; ``REACHED_BY``.
 
     Over the spreads that :func:`spread_statistics` counts whole.
     """
@@ -124,14 +124,14 @@ def reached_by(spreads: DataFrame, window: TraceWindow, times_s: Sequence[float]
 
 
 def whole_delays(spreads: DataFrame, window: TraceWindow) -> DataFrame:
-    """Origin, broker and delay_s, for every other broker that whole spreads reached."""
+    """List origin, broker and delay_s, for every other broker that whole spreads reached."""
     elsewhere = spreads.where(F.col("broker") != F.col("origin"))
     whole = _each(spreads, window.until_ns).where("whole").select("spread", "origin")
     return elsewhere.join(whole, ["spread", "origin"]).select("origin", "broker", "delay_s")
 
 
 def _each(spreads: DataFrame, until_ns: int) -> DataFrame:
-    """One row a spread: its delays to other brokers, whether it came in time and was whole."""
+    """Make one row a spread: its delays to other brokers, whether it came in time and was whole."""
     elsewhere = F.when(F.col("broker") != F.col("origin"), F.col("delay_s"))
     each = spreads.groupBy("spread", "origin").agg(
         F.min("begun_ns").alias("begun_ns"), F.collect_list(elsewhere).alias("delays_s")
@@ -168,7 +168,7 @@ def _by_origin(each: DataFrame) -> DataFrame:
 def couple_shares(
     subscriptions: DataFrame, publications: DataFrame, window: TraceWindow, stays_s: Sequence[float]
 ) -> DataFrame:
-    """E[(T − X)⁺]/T for stays T, over couples of equal weight; ``COUPLE_SHARES``.
+    """Compute E[(T − X)⁺]/T for stays T, over couples of equal weight; ``COUPLE_SHARES``.
 
     Both delays of a couple are taken as independent, each with its law as it was seen, in bins of
     the delay grid of which each counts by its mean: exact but for what lies within a bin of T.
@@ -194,7 +194,7 @@ def couple_shares(
 
 
 def _laws(spreads: DataFrame, window: TraceWindow) -> DataFrame:
-    """The law of delays from each origin to each broker: bins, their means and shares."""
+    """Find the distribution of delays from each origin to each broker: means and shares of bins."""
     binned = whole_delays(spreads, window).groupBy(
         "origin", "broker", delay_bin(F.col("delay_s")).alias("bin")
     )

@@ -22,13 +22,13 @@ _MANY = "\N{SYMBOL FOR END OF TRANSMISSION} ended"  # stands for subscriptions t
 
 
 def standing_states(states: DataFrame, window: TraceWindow) -> DataFrame:
-    """The change of every component that its state at the end of the window began with."""
+    """Find the change of every component with which its state at the end of the window began."""
     good = checked_states(states, window).where(F.col(REASON).isNull())
     return _last_changes(good, "component")
 
 
 def standing_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
-    """The change of every peer that its state at the end of the window began with."""
+    """Find the change of every peer with which its state at the end of the window began."""
     return _last_changes(good_rows(sessions, SESSIONS), "peer")
 
 
@@ -41,7 +41,7 @@ def _last_changes(good: DataFrame, of: str) -> DataFrame:
 
 
 def standing_stays(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
-    """Steps that make the last stay of every subscriber, whether or not it has ended.
+    """Make the steps of the last stay of every subscriber, whether or not it has ended.
 
     Of subscriptions that have ended one stands for all: together with those that have not, they are
     the same stay.
@@ -60,7 +60,7 @@ def standing_stays(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def standing_steps(subscriptions: DataFrame, from_ns: int) -> DataFrame:
-    """Steps of all subscriptions that have not ended by a moment: events after it may want them.
+    """Make the steps of subscriptions that last beyond a moment: events after it may want them.
 
     A subscription that is begun again while it lasts stands once.
     """
@@ -70,7 +70,7 @@ def standing_steps(subscriptions: DataFrame, from_ns: int) -> DataFrame:
 
 
 def _steps(alive: DataFrame) -> DataFrame:
-    """The steps that begin and end some lives, as rows of a trace."""
+    """Make the steps that begin and end some lives of subscriptions, as rows of a trace."""
 
     def step(action: str, at: str) -> Column:
         return F.struct(F.lit(action).alias("action"), F.col(at).alias("at_ns"))

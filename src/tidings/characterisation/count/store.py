@@ -119,18 +119,18 @@ class Catalogue:
         return parts | carried | ({self.periods} if self.periods else set())
 
     def uncarried(self, parts: Sequence[Part]) -> list[Part]:
-        """Those of some parts that are later than what is carried."""
+        """Select those of some parts that are later than what is carried."""
         until_ns = self.carried.until_ns if self.carried else -1
         return [part for part in parts if part.until_ns > until_ns]
 
 
 def is_store(place: str | Path) -> bool:
-    """Whether a folder is a store."""
+    """Test whether a folder is a store."""
     return os.path.lexists(Path(place) / STORE_FILE)
 
 
 def read_catalogue(store: Path) -> Catalogue | None:
-    """What belongs to a store; None where there is none yet."""
+    """Read what belongs to a store; None where there is none yet."""
     path = store / STORE_FILE
     if not os.path.lexists(path):
         return None
@@ -220,7 +220,7 @@ def write_catalogue(store: Path, catalogue: Catalogue) -> None:
 
 
 def _named_before(store: Path) -> set[str]:
-    """The folders that belonged to the store so far; none where that cannot be read."""
+    """List the folders that belonged to the store so far; none where that cannot be read."""
     try:
         known = read_catalogue(store)
     except InvalidTracesError:
@@ -230,7 +230,7 @@ def _named_before(store: Path) -> set[str]:
 
 @contextmanager
 def locked(store: Path, *, alone: bool) -> Iterator[None]:
-    """Nobody else changes the store meanwhile; ``alone``, nobody else reads it either.
+    """Lock a store: nobody else changes it meanwhile; ``alone``, nobody else reads it either.
 
     The folder itself is locked: who only reads leaves nothing in it. The lock ends with the
     process, however that ends.
@@ -257,7 +257,7 @@ def locked(store: Path, *, alone: bool) -> Iterator[None]:
 
 
 def new_folder_name() -> str:
-    """A name that no folder of a store has had."""
+    """Make a name that no folder of a store has had."""
     return f"{_OURS}{secrets.token_hex(8)}"
 
 
@@ -328,7 +328,7 @@ def _types(schema: pyarrow.Schema) -> dict[str, str]:
 
 
 def _differing(types: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """Where tables are not those that were written, the first of them."""
+    """Describe the first of the tables that are not those that were written."""
     names = [name for name in {**wanted, **types} if types.get(name) != wanted.get(name)]
     saw, want = types.get(names[0], "none"), wanted.get(names[0], "none")
     return f"got the table {names[0]} with {saw}; wants {want}, as written"
@@ -344,7 +344,7 @@ def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:
 def counted_subscriptions(
     store: Path, parts: Sequence[Part], carried: Carried | None = None
 ) -> pd.DataFrame | None:
-    """The steps of subscriptions of some parts, counted, and of what was carried from others."""
+    """Count the steps of subscriptions of some parts, and of what was carried from others."""
     folders = [*([carried.folder] if carried else []), *(part.folder for part in parts)]
     tables = [load_partial(store / each, only="subscriptions").tables for each in folders]
     steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
@@ -352,7 +352,7 @@ def counted_subscriptions(
 
 
 def extremes(folder: Path, column: str) -> list[tuple[int, int]]:
-    """The least and the greatest value of a column in every group of rows that has any."""
+    """Find the least and the greatest value of a column in every group of rows that has any."""
     ends = []
     for file in folder.glob("*.parquet"):
         footer = pyarrow.parquet.read_metadata(file)
@@ -365,7 +365,7 @@ def extremes(folder: Path, column: str) -> list[tuple[int, int]]:
 
 
 def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts that follow each other without a gap, together."""
+    """Group parts that follow each other without a gap."""
     stretches = [[parts[0]]]
     for before, part in pairwise(parts):
         if part.from_ns == before.until_ns:
@@ -376,7 +376,10 @@ def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
 
 
 def window_of(parts: Sequence[Part]) -> TraceWindow:
-    """From the beginning of the first to the end of the last, and what of it nobody watched."""
+    """Make the window from the first part's beginning to the last one's end.
+
+    It says how much of that nobody watched.
+    """
     watched_ns = sum(part.until_ns - part.from_ns for part in parts)
     from_ns, until_ns = parts[0].from_ns, parts[-1].until_ns
     return TraceWindow(

@@ -55,7 +55,7 @@ def check_values(tables: Mapping[str, pd.DataFrame]) -> None:
 
 
 def _unmet(column: str, cells: pd.Series) -> str | None:
-    """What the cells of a column should be and are not."""
+    """Say what the cells of a column should be and are not; None: nothing is wrong."""
     kind = pd.api.types.infer_dtype(cells, skipna=True)
     if column in TEXTS:
         return None if kind == "string" else "texts"
@@ -88,7 +88,7 @@ def check_whole(tables: Mapping[str, pd.DataFrame], window: TraceWindow) -> None
 
 
 def _impossible(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
-    """Columns of sums and extremes, and which of their rows contradict others."""
+    """Yield columns of sums and extremes, and which of their rows contradict others."""
     for column in (*COUNTS, "lowest_s"):
         if column in frame:
             yield column, frame[column] < 0

@@ -51,7 +51,7 @@ def fit_network(
     homes: Iterable[str],
     base: System | None,
 ) -> FittedNetwork:
-    """Brokers where anything happened or anybody lives, and the links between them."""
+    """Fit the brokers where anything happened or anybody lives, and the links between them."""
     arrivals = hops[(hops["statistic"] == "arrivals") & hops["broker"].notna()]
     names = {str(name) for name in arrivals["broker"]} | set(homes)
     names |= {broker.name for broker in base.brokers} if base else set()
@@ -76,7 +76,7 @@ def fit_network(
 
 
 def only_probed(probed: Iterable[Direction], seen: Iterable[str]) -> list[str]:
-    """A note of whoever stands at the end of a link that was probed, and nowhere else."""
+    """Note whoever stands at the end of a link that was probed, and nowhere else."""
     unknown = sorted({end for arc in probed for end in arc} - set(seen))
     if not unknown:
         return []
@@ -93,7 +93,7 @@ def assemble(
     parameters: Sequence[Parameter],
     base: System | None,
 ) -> tuple[System, list[str]]:
-    """The fitted system, which is valid, and what must be said of how it was put together.
+    """Make the fitted system, which is valid, and say what its reader must know of how it was made.
 
     Raises :class:`InvalidTracesError` where the parts do not make a valid system.
     """
@@ -127,7 +127,7 @@ def with_failures(
     failures: Mapping[str, FittedFailure],
     together: Iterable[tuple[str, ...]] = (),
 ) -> FittedNetwork:
-    """The network with brokers and links that fail as was seen; others stay as they are.
+    """Make brokers and links of a network fail as was seen; others stay as they are.
 
     Components that were only ever down ``together`` become a failure group. States tell all that a
     component fails by, so groups that a base system has of such components are left out.
@@ -173,13 +173,13 @@ def with_failures(
 
 
 def _failing(link: Link, failure: Failure | None) -> Link:
-    """The link with both its directions failing together."""
+    """Make both directions of a link fail together."""
     there, back = (replace(each, failure=failure) for each in (link.there, link.back))
     return replace(link, there=there, back=back)
 
 
 def _components(network: FittedNetwork) -> set[str]:
-    """The names of brokers and links, these in both directions."""
+    """List the names of brokers and links, these in both directions."""
     return {broker.name for broker in network.brokers} | {
         f"{a}--{b}" for link in network.links for a, b in (link.between, link.between[::-1])
     }
@@ -190,7 +190,7 @@ def _with_groups(
     failures: Mapping[str, FittedFailure],
     together: Iterable[tuple[str, ...]],
 ) -> tuple[FittedNetwork, set[str]]:
-    """The network with the failure groups that were seen, and which components are in them."""
+    """Add the failure groups that were seen to a network; list the components in them."""
     names, parameters = _components(network), []
     before = {
         frozenset(_either_way(each) for each in group.members): group.name
@@ -226,12 +226,12 @@ def _with_groups(
 
 
 def _either_way(component: str) -> frozenset[str]:
-    """A broker, or a link whichever way round it is written."""
+    """Identify a broker, or a link whichever way round it is written."""
     return frozenset(component.split("--"))
 
 
 def _only_reported(path: str) -> bool:
-    """Whether a parameter is none whose uncertainty predictions can carry on."""
+    """Test whether a parameter is one whose uncertainty predictions cannot carry on."""
     return ".content." in path or path.endswith(".loss_burst")
 
 
@@ -254,7 +254,7 @@ def check_base(base: System) -> None:
 
 
 def _routing(network: FittedNetwork) -> Routing:
-    """The tree of the links that events used, where these are a tree over all brokers."""
+    """Find the tree of the links that events used; raise where it is no tree over all brokers."""
     pairs = {frozenset(arc) for arc in network.used}
     tree = [link.between for link in network.links if frozenset(link.between) in pairs]
     names = [broker.name for broker in network.brokers]
@@ -275,7 +275,7 @@ def _routing(network: FittedNetwork) -> Routing:
 
 
 def _checked(system: System, base: System | None) -> System:
-    """The system as it will be read back from its file, or an error with all that is wrong."""
+    """Give the system as it will be read back from its file, or raise with all that is wrong."""
     try:
         return from_document(system_document(system))
     except InvalidSystemError as problem:
@@ -382,5 +382,5 @@ def _cannot_tell(name: str, directions: Sequence[FittedChannel | None]) -> list[
 
 
 def _common(laws: Sequence[Law | None]) -> Law | None:
-    """The law that all of them are, if there is one."""
+    """Give the distribution that all of them are, if there is one."""
     return laws[0] if laws and all(law == laws[0] for law in laws) else None

@@ -14,7 +14,7 @@ TREND = 0.01  # chance of a rate that stays to seem to rise or fall
 
 
 def block_batches(events: Floats) -> int:
-    """How many batches a block must have to tell nothing of the next: a quarter of all at most.
+    """Find how many batches a block needs to tell nothing of the next: a quarter of all at most.
 
     Of independent blocks, the correlation of neighbours is below 1.645/√m in 95 of 100 cases; so it
     must be of these blocks and of longer ones. Where counts rise or fall all along (Kendall), no
@@ -38,7 +38,7 @@ def block_batches(events: Floats) -> int:
 
 
 def _correlation(counts: Floats) -> float:
-    """Correlation of neighbours."""
+    """Compute the correlation of neighbours."""
     spread = counts - counts.mean()
     total = float((spread**2).sum())
     return float((spread[1:] * spread[:-1]).sum()) / total if total else 0.0

@@ -51,6 +51,6 @@ def fit_bursts(curve: Curve, rate_per_s: float) -> Publishing | None:
 
 
 def _growth(x: Floats) -> Floats:
-    """1 − (1 − e^{−x})/x: how much of its dispersion a source has shown after so long."""
+    """Compute 1 − (1 − e^{−x})/x: how much of its dispersion a source has shown after so long."""
     growth: Floats = 1.0 + np.expm1(-x) / x
     return growth

@@ -46,7 +46,7 @@ class Buckets:
 
     @classmethod
     def of(cls, bounds: Iterable[tuple[float, float]]) -> Buckets:
-        """Those of one histogram: each bound, and how many took at most so long."""
+        """Make the buckets of one histogram: each bound, and how many took at most so long."""
         rows = sorted(bounds)
         high_s = np.array([bound for bound, _ in rows], dtype=np.float64)
         below = np.maximum.accumulate(np.array([count for _, count in rows], dtype=np.float64))
@@ -55,7 +55,7 @@ class Buckets:
 
     @classmethod
     def joined(cls, parts: Iterable[Buckets]) -> Buckets:
-        """Several as one."""
+        """Join the buckets of several histograms."""
         every = list(parts)
         return cls(
             low_s=np.concatenate([each.low_s for each in every]),
@@ -92,7 +92,7 @@ class CensoredFit:
 
 
 def buckets_by_name(rows: pd.DataFrame) -> dict[tuple[str, str], Buckets]:
-    """All histograms by name and what they are of; several series are joined."""
+    """Group histograms by name and what they are of; join several series."""
     by_name = {}
     for (name, what), part in rows.groupby(["name", "what"]):
         series = [
@@ -161,7 +161,7 @@ def _likeliest(buckets: Buckets, parts: int) -> Floats:
 
 
 def _start(buckets: Buckets, parts: int, shape: float) -> Floats:
-    """Means at quantiles of the histogram, weights alike."""
+    """Choose where a fit starts: means at quantiles of the histogram, weights alike."""
     order = np.argsort(buckets.high_s, kind="stable")
     below = np.cumsum(buckets.counts[order]) / buckets.events
     shares = (np.arange(parts) + 0.5) / parts
@@ -174,7 +174,7 @@ def _start(buckets: Buckets, parts: int, shape: float) -> Floats:
 
 
 def _largest(buckets: Buckets) -> float:
-    """The largest finite bound, in seconds."""
+    """Find the largest finite bound, in seconds; 1 where there is none."""
     finite = buckets.high_s[np.isfinite(buckets.high_s) & (buckets.high_s > 0)]
     return float(finite.max()) if finite.size else 1.0
 
@@ -212,7 +212,10 @@ def _law(point: Floats) -> tuple[Law, str]:
 
 
 def _as_it_is(buckets: Buckets) -> Empirical:
-    """The histogram as a law: straight between bounds, up to twice the last where that is open."""
+    """Turn a histogram into a distribution, straight between bounds.
+
+    It goes up to twice the last bound where that is open.
+    """
     ends = np.unique(np.concatenate([buckets.low_s, buckets.high_s]))
     ends = np.where(np.isfinite(ends), ends, 2.0 * _largest(buckets))
     high_s = np.where(np.isfinite(buckets.high_s), buckets.high_s, ends[-1])

@@ -91,7 +91,7 @@ class LossRuns:
 
 
 def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
-    """The runs of every link of which enough losses were seen, batches put together."""
+    """Count the runs of losses of every link with enough losses seen, batches put together."""
     runs_by_link = {}
     for (source, target), part in rows.groupby(["source", "target"]):
         ordered = part.sort_values("batch")
@@ -110,25 +110,25 @@ def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
 
 
 def well_probed(hops: pd.DataFrame, probes: pd.DataFrame) -> set[tuple[str, str]]:
-    """The links that were probed often enough to need nothing of what crossed them."""
+    """Find the links that were probed often enough to need nothing of what crossed them."""
     crossed, tried = crossed_links(hops), _counts(probes, "source", "target")
     return {arc for arc, count in tried.items() if count >= min(ENOUGH, crossed.get(arc, ENOUGH))}
 
 
 def crossed_links(hops: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """How many events crossed every link to a broker."""
+    """Count the events that crossed every link to a broker."""
     return _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
 
 
 def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str], int]:
-    """How many rows of a statistic there are of every directed link."""
+    """Count the rows of a statistic by directed link."""
     named = rows[rows[source].notna() & rows[target].notna()]
     sums = named.groupby([source, target])["rows"].sum()
     return {(str(arc[0]), str(arc[1])): int(count) for arc, count in sums.items()}
 
 
 def nothing_of_links() -> pd.DataFrame:
-    """A statistic of crossings without rows."""
+    """Make a statistic of crossings without rows."""
     names = [column.strip().split(" ")[0] for column in CROSSING_STATISTICS.split(",")]
     return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
 
@@ -165,7 +165,7 @@ class FittedChannel:
         return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
 
     def with_spoilt(self, spoilt: float) -> FittedChannel:
-        """The same where so many rows of arrivals could not be used: these were not lost.
+        """Correct for a share of arrivals whose rows could not be used: these were not lost.
 
         Of a arrivals a(1 − spoilt) are seen, if rows of all links are spoilt alike.
 
@@ -178,7 +178,7 @@ class FittedChannel:
         return replace(self, lost=round(self.tried - arrived), spoilt=spoilt)
 
     def channel(self, base: Channel) -> Channel:
-        """The channel as measured; what was not seen is that of ``base``."""
+        """Give the channel as measured; what was not seen is that of ``base``."""
         known = self.reliability
         return Channel(
             delay=base.delay if self.delay is None else self.delay.law,
@@ -190,7 +190,7 @@ class FittedChannel:
         )
 
     def parameters(self, path: str) -> list[Parameter]:
-        """Mean delay and reliability, under the path of the link."""
+        """List mean delay, reliability and bursts of losses, under the path of the link."""
         fitted = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
         if self.reliability is not None:
             fitted.append(
@@ -219,7 +219,7 @@ class FittedChannel:
 def fit_channels(
     rows: pd.DataFrame, runs: Mapping[Direction, LossRuns] | None = None
 ) -> dict[Direction, FittedChannel]:
-    """The channel of every directed link in a link statistic, with its runs of losses if known."""
+    """Fit the channel of every directed link in a link statistic, with runs of losses if known."""
     channels = {}
     good = rows[rows["source"].notna() & rows["target"].notna()]
     for (source, target), part in good.groupby(["source", "target"]):
@@ -237,7 +237,7 @@ def fit_channels(
 def sighted_channels(
     sightings: pd.DataFrame, hops: pd.DataFrame, failed: Collection[str], share: float = 1.0
 ) -> dict[Direction, FittedChannel]:
-    """What links lost of the events that were sent over them, where some were seen to be lost.
+    """Count what links lost of the events sent over them, where some were seen to be lost.
 
     ``share`` is that of the arrivals that are of the time in which events were followed.
     Not of links on which something was ever down: there an outage may have taken them. A publisher
@@ -267,7 +267,7 @@ def by_clocks(
     seen: Mapping[Direction, Apparent],
     offsets: Iterable[ClockOffset],
 ) -> dict[Direction, FittedChannel]:
-    """The channels with what clocks allow to say of their delays.
+    """Correct the delays of channels by what the clocks allow to say of them.
 
     Where the clocks of both ends surely differ, by an interval that is known, delays are fitted
     by mean and variance, less the middle of it, with its width as an error. Where it is unknown and
@@ -289,7 +289,7 @@ def by_clocks(
 
 
 def _less(apparent: Apparent, offset: ClockOffset) -> FittedLaw:
-    """Delays from times that are too long by an offset: their law by its first two moments."""
+    """Fit delays to times that are too long by an offset, by their first two moments."""
     mean_s = max(apparent.mean_s - offset.middle_s, 0.0)
     spread_s2 = (apparent.count - 1) * apparent.variance_s2 if apparent.count > 1 else 0.0
     sample = replace(
@@ -310,7 +310,7 @@ def _less(apparent: Apparent, offset: ClockOffset) -> FittedLaw:
 
 
 def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
-    """A note of every link over which some seemed to arrive before it left."""
+    """Note every link over which messages seemed to arrive before they left."""
     notes = []
     for (source, target), channel in sorted(channels.items()):
         if (early := channel.early) is None:
@@ -336,7 +336,7 @@ def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
 def surest(
     *sources: Mapping[Direction, FittedChannel],
 ) -> dict[Direction, FittedChannel]:
-    """Of what is learnt of a link by several means, take losses of the surest, delays of the most.
+    """Choose, of what several means tell of a link, losses of the surest and delays of the most.
 
     How sure each is of losses is judged at one share for all of them: else the one that happened to
     lose least would be taken.
@@ -366,7 +366,7 @@ def _surest(candidates: list[FittedChannel]) -> FittedChannel:
 
 
 def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
-    """A note of links that lose events in a row more often than chance would."""
+    """Note the links that lose events in a row more often than chance would."""
     return [
         f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, "
         f"instead of {runs.by_chance:.3g} for independent losses; they are fitted as such, "

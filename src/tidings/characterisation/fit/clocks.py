@@ -54,7 +54,7 @@ class Apparent:
 
 
 def apparent_delays(clocks: pd.DataFrame) -> dict[Direction, Apparent]:
-    """Times by the clocks of both ends of every direction, from a clock statistic."""
+    """Sum up times by the clocks of both ends of every direction, from a clock statistic."""
     known = clocks[clocks["count"] > 0]
     sums = known.groupby(["source", "target"])[
         ["count", "early", "apparent_total_s", "apparent_squares"]
@@ -73,7 +73,7 @@ def apparent_delays(clocks: pd.DataFrame) -> dict[Direction, Apparent]:
 
 
 def of_crossings(crossings: pd.DataFrame) -> pd.DataFrame:
-    """The clock statistic in a statistic of crossings, whose samples are of delays from 0 on."""
+    """Make a clock statistic from one of crossings, whose samples are of delays from 0 on."""
     named = crossings[crossings["source"].notna() & crossings["target"].notna()]
     columns = [part.split()[0] for part in CLOCK_STATISTICS.split(", ")]
     return named.assign(count=named["count"] + named["early"])[columns]
@@ -124,7 +124,7 @@ class ClockOffset:
         )
 
     def __str__(self) -> str:
-        """In words, of the one that is ahead, if any surely is."""
+        """Say it in words, of the clock that is ahead, if any surely is."""
         if self.high_s < 0.0:
             return str(self.reversed)
         if math.isinf(self.high_s):
@@ -185,7 +185,7 @@ def read_clocks(probes: pd.DataFrame | None, crossings: pd.DataFrame) -> Clocks:
 
 
 def clock_table(offsets: Iterable[ClockOffset], seen: Mapping[Direction, Apparent]) -> pd.DataFrame:
-    """Every interval, from how many messages, and what it means; NaN: no bound."""
+    """List every interval, in seconds, from how many messages, and what it means; NaN: no bound."""
     rows = []
     for each in offsets:
         bounds = [at if math.isfinite(at) else math.nan for at in (each.low_s, each.high_s)]
@@ -200,7 +200,7 @@ def clock_table(offsets: Iterable[ClockOffset], seen: Mapping[Direction, Apparen
 
 
 def clock_notes(offsets: Iterable[ClockOffset]) -> list[str]:
-    """What must be said of clocks: nothing where all may be equal."""
+    """Say what must be said of clocks: nothing where all may be equal."""
     notes = []
     for each in offsets:
         if not each.is_possible:

@@ -14,7 +14,7 @@ from tidings.model.filters import Filter
 
 
 def texts_of(publications: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a statistic of publications that are by content."""
+    """Select the rows of a statistic of publications that are by content."""
     return publications[(publications["statistic"] == "contents") & publications["content"].notna()]
 
 
@@ -43,20 +43,20 @@ class Statistics:
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
-        """The good rows of one statistic of publications."""
+        """Select the good rows of one statistic of publications."""
         return _part(self.publications, statistic, "publisher")
 
     def hops_by(self, statistic: str) -> pd.DataFrame:
-        """The good rows of one statistic of hops."""
+        """Select the good rows of one statistic of hops."""
         return _part(self.hops, statistic, "broker")
 
     def deliveries_by(self, statistic: str) -> pd.DataFrame:
-        """The good rows of one statistic of deliveries."""
+        """Select the good rows of one statistic of deliveries."""
         return _part(self.deliveries, statistic, "subscriber")
 
 
 def statistics_of(counted: Partial) -> Statistics:
-    """What was counted, with the contents looked into."""
+    """Make statistics of what was counted, with the contents parsed."""
     tables = counted.tables
     rows = texts_of(tables["publications"])
     # That two of as many contents as there may be share a key has a chance of one in 10⁹.
@@ -77,7 +77,7 @@ def statistics_of(counted: Partial) -> Statistics:
 
 
 def _of_those_who_stay(crossings: pd.DataFrame, sessions: pd.DataFrame) -> pd.DataFrame:
-    """The crossings of links whose ends do not come and go.
+    """Select the crossings of links whose ends do not come and go.
 
     Events of peers that do wait for these before they cross. Of a part in which somebody changed
     nothing, nobody could know that when it was counted.
@@ -87,12 +87,12 @@ def _of_those_who_stay(crossings: pd.DataFrame, sessions: pd.DataFrame) -> pd.Da
 
 
 def _part(frame: pd.DataFrame, statistic: str, key: str) -> pd.DataFrame:
-    """The rows of one statistic, without the cell that holds all bad rows."""
+    """Select the rows of one statistic, without the cell that holds all bad rows."""
     return frame[(frame["statistic"] == statistic) & frame[key].notna()]
 
 
 def wanted_throughout(counted: Partial, wants: Mapping[str, Filter]) -> Partial:
-    """What was counted of a part, with what those wanted who were subscribed all through it.
+    """Add to what was counted of a part what those wanted who were subscribed all through it.
 
     They came or went in other parts only, so that in this one nobody counted for them.
     """

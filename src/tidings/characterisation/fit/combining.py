@@ -36,7 +36,7 @@ def fit_reported(reported: Reported, observed: Observed, base: System | None) ->
 
 
 def with_reported(fitted: Characterisation, reported: Reported) -> Characterisation:
-    """The fit with whatever brokers report of what traces do not tell."""
+    """Add to a fit whatever brokers report of what traces do not tell."""
     seen = fitted.measured.subscribers
     traced = set(seen.loc[seen["events"] > 0, "subscriber"].astype(str))
     learnt = set(fitted.parameters["path"].astype(str))
@@ -65,13 +65,13 @@ def with_reported(fitted: Characterisation, reported: Reported) -> Characterisat
 
 
 def _together(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Both tables, one below the other."""
+    """Put two tables one below the other."""
     filled = [each for each in (old, new) if len(each)]
     return pd.concat(filled, ignore_index=True) if filled else new
 
 
 def _unmeasured(system: System, observed: Observed) -> Characterisation:
-    """A system of which nothing has been measured yet."""
+    """Make the characterisation of a system of which nothing has been measured yet."""
     provenance = {
         "version": metadata.version("tidings"),
         "engine": "characterisation",

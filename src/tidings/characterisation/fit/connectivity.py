@@ -32,7 +32,10 @@ class FittedPeer:
     off: FittedPeriods
 
     def connectivity(self, base: Connectivity | None) -> Connectivity:
-        """With these periods; sessions do not say how long handing over takes: as in ``base``."""
+        """Make the connectivity with these periods.
+
+        Sessions do not say how long handing over takes: as in ``base``.
+        """
         known = base or Connectivity()
         return replace(known, on=self.on.law, off=self.off.law, trace=None, replay="resample")
 
@@ -78,7 +81,7 @@ def fit_connectivity(
 def with_connectivity(
     peers: Sequence[Peer], section: str, fitted_peers: Mapping[str, FittedPeer]
 ) -> tuple[tuple[Peer, ...], list[Parameter], list[str]]:
-    """The peers as they come and go, the parameters of that, and what had to be assumed."""
+    """Make peers come and go as fitted; list the parameters of that, and what was assumed."""
     changed: list[Peer] = []
     parameters: list[Parameter] = []
     instant = []
@@ -101,7 +104,7 @@ def with_connectivity(
 
 
 def fit_stays(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
-    """How long each subscriber is subscribed and away, and a note of those who came too rarely."""
+    """Fit how long each subscriber is subscribed and away; note those who came too rarely."""
     least_s = cells["count"] * _AT_ONCE_S
     return fit_connectivity(
         cells.assign(total_s=cells["total_s"].clip(lower=least_s)), there="subscribed"
@@ -111,7 +114,7 @@ def fit_stays(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
 def with_stays(
     subscribers: Sequence[Subscriber], fitted_peers: Mapping[str, FittedPeer]
 ) -> tuple[tuple[Subscriber, ...], list[Parameter]]:
-    """The subscribers as they subscribe and leave, and the parameters of that.
+    """Make subscribers subscribe and leave as fitted; list the parameters of that.
 
     Whoever is mobile as well keeps its connectivity alone: no engine handles both at once.
     """

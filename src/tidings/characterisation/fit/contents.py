@@ -33,7 +33,7 @@ class Contents:
 
 
 def read_contents(texts: Iterable[str]) -> Contents:
-    """The events that these texts stand for; different spellings of one event are one.
+    """Read the events that these texts stand for; different spellings of one event are one.
 
     >>> contents = read_contents(['{"a": 1}', '{"a":1.0}', 'nonsense'])
     >>> contents.events, contents.number_of, contents.bad
@@ -60,7 +60,7 @@ def read_contents(texts: Iterable[str]) -> Contents:
 
 
 def too_many_contents(seen: str) -> InvalidTracesError:
-    """The error that says why not every event may differ from every other."""
+    """Make the error that says why not every event may differ from every other."""
     return InvalidTracesError(
         f"{seen} distinct contents, where a system can hold {MOST_CONTENTS:,}; remove "
         "attributes that no filter uses, such as ids and time stamps"
@@ -68,7 +68,7 @@ def too_many_contents(seen: str) -> InvalidTracesError:
 
 
 def numbered(rows: pd.DataFrame, contents: Contents) -> pd.DataFrame:
-    """The rows whose content is an event, with its number in a column ``event``."""
+    """Select the rows whose content is an event; add its number in a column ``event``."""
     good = rows[rows["content"].isin(list(contents.number_of))]
     return good.assign(event=good["content"].map(contents.number_of).astype(np.int64))
 
@@ -76,7 +76,7 @@ def numbered(rows: pd.DataFrame, contents: Contents) -> pd.DataFrame:
 def wanted_by_batch(
     rows: pd.DataFrame, contents: Contents, filters: Sequence[Filter], batches: int
 ) -> dict[str, NDArray[np.float64]]:
-    """How many events each filter wants of each publisher: publisher → [filter, batch].
+    """Count the events each filter wants of each publisher: publisher → [filter, batch].
 
     Filters meet each distinct content once, never each event. Reads ``publisher``, ``content``,
     ``batch`` and ``rows``.
@@ -93,7 +93,7 @@ def wanted_by_batch(
 
 
 def lifetimes(rows: pd.DataFrame) -> list[tuple[float, Law | None]]:
-    """How many events had which lifetime, of rows of one content: exact values, or one fitted law.
+    """Count events by lifetime, of rows of one content: exact values, or one fitted distribution.
 
     Exact where every row has one lifetime and there are at most :data:`MOST_LIFETIMES` of them.
     Reads ``lifetime_bin`` (null: for ever), ``rows``, ``lifetime_total_s``, and the least and most
@@ -119,7 +119,7 @@ def lifetimes(rows: pd.DataFrame) -> list[tuple[float, Law | None]]:
 
 
 def shared_bins(rows: pd.DataFrame) -> pd.DataFrame:
-    """Pairs (publisher, content) with several lifetimes in one bin that may yet be a few in all.
+    """Find pairs (publisher, content) with several lifetimes in one bin that may yet be few in all.
 
     Reads the statistic of publications by content and bin of the lifetime.
     """
@@ -134,7 +134,7 @@ def shared_bins(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_exact_lifetimes(publications: pd.DataFrame, exact: pd.DataFrame) -> pd.DataFrame:
-    """The statistics of publications, by exact lifetimes where a content has only a few.
+    """Put exact lifetimes into the statistics of publications, where a content has only a few.
 
     ``exact`` has one row per publisher, content and lifetime; pairs with more than
     :data:`MOST_LIFETIMES` of them stay in bins.
@@ -157,7 +157,7 @@ def with_exact_lifetimes(publications: pd.DataFrame, exact: pd.DataFrame) -> pd.
 
 
 def _lifetime_sample(limited: pd.DataFrame) -> Sample:
-    """The lifetimes in bins as a sample; within a bin, 5 % wide, all are as long as their mean."""
+    """Make a sample of lifetimes in bins; within a bin, 5 % wide, all are as long as their mean."""
     counts = limited["rows"].to_numpy(dtype=np.float64)
     means_s = limited["total_s"].to_numpy(dtype=np.float64) / counts
     logs = np.log(np.maximum(means_s, 1e-12))
@@ -176,7 +176,7 @@ def _lifetime_sample(limited: pd.DataFrame) -> Sample:
 
 
 def asked_attributes(filters: Iterable[Filter]) -> tuple[str, ...]:
-    """The attributes that any of the filters tests, sorted."""
+    """List the attributes that any of the filters tests, sorted."""
     return tuple(
         sorted(
             {
@@ -190,7 +190,7 @@ def asked_attributes(filters: Iterable[Filter]) -> tuple[str, ...]:
 
 
 def folding_note(counted: pd.DataFrame, attributes: Collection[str]) -> str:
-    """What must be said where contents were folded: the mass of what was, and of how many."""
+    """Say that contents were folded: the share of publications it concerns, and of how many."""
     asked = ", ".join(attributes) or "none"
     row = counted.iloc[0]
     return (

@@ -53,7 +53,7 @@ class _Aside:
 def without_contradictions(
     seen: Statistics, base: System | None
 ) -> tuple[Statistics, Counts, tuple[str, ...]]:
-    """The statistics without rows that most others contradict, how many these are, and notes."""
+    """Drop rows that most others contradict; count these, and give notes."""
     aside = _Aside()
     seen = _of_one_kind(seen, base, aside)
     if base is None or base.routing is None:
@@ -63,7 +63,7 @@ def without_contradictions(
 
 
 def _of_one_kind(seen: Statistics, base: System | None, aside: _Aside) -> Statistics:
-    """A name is a broker's or a client's, as more rows say."""
+    """Decide whether a name is a broker's or a client's, as more rows say; drop the others."""
     served = seen.hops_by("arrivals").groupby("broker")["rows"].sum()
     brokers = {str(name): int(rows) for name, rows in served.items()}
     brokers |= (
@@ -77,7 +77,7 @@ def _of_one_kind(seen: Statistics, base: System | None, aside: _Aside) -> Statis
 
 
 def _client_rows(seen: Statistics) -> dict[str, int]:
-    """How many rows say of a name that it publishes, subscribes or receives."""
+    """Count the rows that say of a name that it publishes, subscribes or receives."""
     published = seen.publications_by("publishers").groupby("publisher")["rows"].sum()
     received = seen.deliveries_by("pairs").groupby("subscriber")["delivered"].sum()
     counts = {str(name): int(rows) for name, rows in published.items()}
@@ -89,14 +89,14 @@ def _client_rows(seen: Statistics) -> dict[str, int]:
 
 
 def _subscribed(seen: Statistics) -> pd.DataFrame:
-    """The good steps of subscriptions; none where there is no such table."""
+    """Select the good steps of subscriptions; none where there is no such table."""
     if seen.subscriptions is None:
         return pd.DataFrame({"subscriber": [], "broker": [], "rows": []})
     return seen.subscriptions[seen.subscriptions["reason"].isna()]
 
 
 def _without_cycles(seen: Statistics, aside: _Aside) -> Statistics:
-    """Without the links that close a cycle and that next to nothing came over."""
+    """Drop the links that close a cycle and that next to nothing came over."""
     arrivals = seen.hops_by("arrivals")
     brokers = set(arrivals["broker"])
     pairs: dict[tuple[str, str], int] = {}
@@ -126,7 +126,7 @@ def _without_cycles(seen: Statistics, aside: _Aside) -> Statistics:
 
 
 def _hanging_together(seen: Statistics, base: System | None, aside: _Aside) -> Statistics:
-    """Without the brokers that nothing leads to, where these are few rows of all."""
+    """Drop the brokers that nothing leads to, where these are few rows of all."""
     arrivals, published = seen.hops_by("arrivals"), seen.publications_by("publishers")
     weight: dict[str, int] = {}
     for frame in (arrivals, published, _subscribed(seen)):
@@ -156,7 +156,7 @@ def _hanging_together(seen: Statistics, base: System | None, aside: _Aside) -> S
 
 
 def _without_brokers(seen: Statistics, names: set[str], reason: str, aside: _Aside) -> Statistics:
-    """The statistics without what is said to have happened at some brokers."""
+    """Drop from the statistics what is said to have happened at some brokers."""
     if not names:
         return seen
     hops = seen.hops[seen.hops["broker"].isin(names)]
@@ -187,7 +187,7 @@ def _homeless(publications: pd.DataFrame, names: set[str]) -> pd.DataFrame:
 
 
 def _without_clients(seen: Statistics, names: set[str], reason: str, aside: _Aside) -> Statistics:
-    """The statistics without what some publishers and subscribers are said to have done."""
+    """Drop from the statistics what some publishers and subscribers are said to have done."""
     if not names:
         return seen
     published = seen.publications_by("publishers")
@@ -209,6 +209,6 @@ def _without_clients(seen: Statistics, names: set[str], reason: str, aside: _Asi
 
 
 def _left(rows: pd.DataFrame, ends: tuple[str, str], arcs: set[Direction]) -> pd.DataFrame:
-    """The rows of a statistic that are of none of these directions of links."""
+    """Select the rows of a statistic that are of none of these directions of links."""
     theirs = pd.MultiIndex.from_frame(rows[list(ends)]).isin(list(arcs))
     return rows[~theirs]

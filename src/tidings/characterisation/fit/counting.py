@@ -66,7 +66,7 @@ def count(
     measured: Window,
     nameless: float = 0.0,
 ) -> Count:
-    """What became of the events published in ``measured``, by subscriber, pair, broker and link.
+    """Count what became of events published in ``measured``, by subscriber, pair, broker and link.
 
     ``nameless`` is the share of hops that do not say of which event they are.
     """
@@ -108,7 +108,7 @@ def count(
 def measured_outcome(
     counted: Count, traces: Observed, measured: Window, notes: tuple[str, ...]
 ) -> Outcome:
-    """The outcome, with where it comes from and what its reader must know."""
+    """Make the outcome, with where it comes from and what its reader must know."""
     provenance: dict[str, Any] = {
         "version": metadata.version("tidings"),
         "engine": "characterisation",
@@ -128,7 +128,10 @@ def _link_table(
     channels: Mapping[Direction, FittedChannel],
     window_s: float,
 ) -> pd.DataFrame:
-    """Both directions of every link; what was sent is what arrived and what must have been lost."""
+    """List both directions of every link.
+
+    What was sent is what arrived and what must have been lost.
+    """
     arrived = arrivals.groupby(["came_from", "broker"])["rows"].sum().to_dict()
     rows = []
     for link in system.links:
@@ -156,7 +159,7 @@ def _with_losses(
     certain: Sequence[bool],
     is_churner: NDArray[np.bool_],
 ) -> dict[str, Tally]:
-    """The tallies with how many events of each publisher links lost, as far as that is known.
+    """Add to tallies how many events of each publisher links lost, as far as that is known.
 
     Where events got lost is counted of all of them, not of those that churners wanted: of these
     nothing is known.

@@ -53,13 +53,13 @@ class Day:
         return float(self.by_hour.max()) / before if before else float("inf")
 
     def share_within(self, hours: int) -> float:
-        """The largest share of all events that falls into so many hours of the day in a row."""
+        """Find the largest share of events that falls into so many hours of the day in a row."""
         twice = np.concatenate([self.by_hour, self.by_hour])
         sums = np.convolve(twice, np.ones(hours), mode="valid")
         return float(sums.max() / self.by_hour.sum())
 
     def expected(self, window: Window, parts: int) -> Floats:
-        """Events expected in each of so many equal parts of a window without gaps."""
+        """Compute the events expected in each of so many equal parts of a window without gaps."""
         hour_ns = int(HOUR_S * 1e9)
         first, last = window.from_ns // hour_ns, -(-window.until_ns // hour_ns)
         hours = np.arange(first, last)
@@ -75,7 +75,7 @@ class Day:
 
 
 def watched_s(window: Window) -> Floats:
-    """How many seconds of each hour of the week a window holds, from the first hour of 1970 on."""
+    """Compute the seconds of each hour of the week in a window, from the first hour of 1970 on."""
     hour_ns = int(HOUR_S * 1e9)
     first, last = window.from_ns // hour_ns, -(-window.until_ns // hour_ns)
     edges = np.arange(first, last + 1) * hour_ns
@@ -110,7 +110,7 @@ def find_day(rows: pd.DataFrame, window: Window) -> Day | None:
 
 
 def _differ(groups: list[Floats]) -> bool:
-    """Whether the means of some groups of rates differ by more than chance."""
+    """Test whether the means of some groups of rates differ by more than chance."""
     several = [each for each in groups if len(each) > 1]
     if len(several) < 2:
         return False

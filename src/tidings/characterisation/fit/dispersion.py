@@ -61,7 +61,7 @@ class Batches:
         return WHOLE_NS[whole[-1]] / 1e9 if whole else 0.0
 
     def sum_of(self, column: str) -> float:
-        """The sum of a column over all batches."""
+        """Sum a column over all batches."""
         return float(self.columns[column].sum())
 
 
@@ -90,7 +90,7 @@ def batches_of(intervals: pd.DataFrame, window: Window) -> Iterator[Batches]:
 
 
 def _squared_lengths(window: Window, count: int) -> Floats:
-    """Sums over the windows of each length of their squared lengths in s²: [length, batch].
+    """Sum the squared lengths, in s², of the windows of each length: [length, batch].
 
     Windows begin at whole multiples of their length since 1970 and are cut at the ends of batches.
     """
@@ -172,7 +172,7 @@ def curve_of(batches: Batches, renewal: float | None = None) -> Curve:
 
 
 def _expected(batches: Batches, scales_s: Floats, is_long: Bools, limit: float) -> Floats:
-    """The most that independent intervals allow, which tends to a limit over long times."""
+    """Compute the most that independent intervals allow; it tends to a limit over long times."""
     # Counts are whole: even those of a clock differ by one.
     least = 1.0 / (scales_s * batches.rate_per_s)
     expected = np.where(is_long, np.maximum(limit, least), max(limit, 1.0))
@@ -189,7 +189,7 @@ def _indices(squares: Floats, events: Floats, lengths: Floats, time_s: Floats) -
 
 
 def _scv(batches: Batches) -> tuple[float, Floats]:
-    """The squared coefficient of variation of intervals; and without each batch in turn."""
+    """Compute the squared coefficient of variation of intervals; and without each batch in turn."""
     count, total, squares = (batches.columns[name] for name in _SAMPLE)
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = count.sum() * squares.sum() / total.sum() ** 2 - 1.0
@@ -198,7 +198,7 @@ def _scv(batches: Batches) -> tuple[float, Floats]:
 
 
 def _jackknifed(without: Floats) -> Floats:
-    """Standard errors from values without each batch in turn, along the last axis."""
+    """Compute standard errors from values without each batch in turn, along the last axis."""
     count = without.shape[-1]
     with np.errstate(invalid="ignore"):  # where all events are in one batch
         spread = without - without.mean(axis=-1, keepdims=True)
@@ -207,7 +207,7 @@ def _jackknifed(without: Floats) -> Floats:
 
 
 def coarse_indices(events: Floats, batch_s: float) -> tuple[Floats, Floats, Floats]:
-    """The index over one, two and four batches put together, and its standard error."""
+    """Compute the index over one, two and four batches put together, and its standard error."""
     rows = []
     for size in (1, 2, 4):
         counts = events[: len(events) // size * size].reshape(-1, size).sum(axis=1)

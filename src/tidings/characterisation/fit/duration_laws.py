@@ -31,19 +31,19 @@ class Fittable(Protocol):
     """What likelihood asks of a law."""
 
     def logpdf(self, t: Floats) -> Floats:
-        """The logarithm of the density."""
+        """Compute the logarithm of the density."""
         ...
 
     def logsf(self, t: Floats) -> Floats:
-        """The logarithm of P[X > t]."""
+        """Compute the logarithm of P[X > t]."""
         ...
 
     def cdf(self, t: Floats) -> Floats:
-        """P[X ≤ t]."""
+        """Compute P[X ≤ t]."""
         ...
 
     def mean(self) -> float:
-        """E[X]; may be infinite."""
+        """Compute E[X]; may be infinite."""
         ...
 
 
@@ -56,25 +56,25 @@ class TwoSpeeds:
     share: float  # of the long one
 
     def logpdf(self, t: Floats) -> Floats:
-        """The logarithm of the density."""
+        """Compute the logarithm of the density."""
         short = math.log1p(-self.share) - math.log(self.short_s) - t / self.short_s
         long = math.log(self.share) - math.log(self.long_s) - t / self.long_s
         density: Floats = np.logaddexp(short, long)
         return density
 
     def logsf(self, t: Floats) -> Floats:
-        """The logarithm of P[X > t]."""
+        """Compute the logarithm of P[X > t]."""
         short, long = math.log1p(-self.share), math.log(self.share)
         survival: Floats = np.logaddexp(short - t / self.short_s, long - t / self.long_s)
         return survival
 
     def cdf(self, t: Floats) -> Floats:
-        """P[X ≤ t]."""
+        """Compute P[X ≤ t]."""
         share: Floats = -np.expm1(self.logsf(t))
         return share
 
     def mean(self) -> float:
-        """E[X]."""
+        """Compute E[X]."""
         return self.short_s + self.share * (self.long_s - self.short_s)
 
 
@@ -95,7 +95,11 @@ class Family:
 
 
 def _mixture(scale_s: float, shapes: Sequence[float]) -> TwoSpeeds:
-    """``scale_s`` is the mean of the short one; how much longer the other is, and how often."""
+    """Make a mixture of two exponential distributions.
+
+    ``scale_s`` is the mean of the short one; the shapes say how much longer the other is, and how
+    often.
+    """
     ratio = 1.0 + math.exp(min(shapes[0], math.log(_MOST_RATIO)))
     share = float(special.expit(np.clip(shapes[1], -_FAR, _FAR)))
     share = min(max(share, 1e-12), 1.0 - 1e-12)
@@ -103,7 +107,10 @@ def _mixture(scale_s: float, shapes: Sequence[float]) -> TwoSpeeds:
 
 
 def _is_one_law(mixture: TwoSpeeds) -> bool:
-    """Whether nothing is gained by a second law: times are no more variable than by one."""
+    """Test whether nothing is gained by a second distribution.
+
+    Times are then no more variable than by one.
+    """
     second = min(mixture.share, 1.0 - mixture.share) * (mixture.long_s - mixture.short_s)
     return second < _ONE_LAW * mixture.mean()
 
@@ -125,12 +132,12 @@ def _describe_mixture(scale_s: float, shapes: Sequence[float], time: Callable[[f
 
 
 def _tail(shapes: Sequence[float]) -> float:
-    """The exponent of a Pareto law; from the largest on it is all but exponential."""
+    """Compute the exponent of a Pareto distribution; at its largest it is all but exponential."""
     return math.exp(min(shapes[0], math.log(_MOST_TAIL)))
 
 
 def pareto_phases(scale_s: float, tail: float) -> HyperExponential:
-    """A Pareto law, P[X > t] = (1 + t/scale)^−tail, as a mixture of exponential ones.
+    """Write a Pareto distribution, P[X > t] = (1 + t/scale)^−tail, as a mixture of exponentials.
 
     It is one whose rates follow a gamma law of shape ``tail``; the integral over them is summed up
     evenly in the logarithm of the rate, as far down as it matters to the mean, scale/(tail − 1),
@@ -213,17 +220,20 @@ class Fitted:
 
 
 def in_hours(time_s: float) -> str:
-    """A time in hours, three digits."""
+    """Write a time, given in seconds, in hours, three digits."""
     return f"{time_s / 3600:.3g} h"
 
 
 def in_seconds(time_s: float) -> str:
-    """A time in seconds, three digits."""
+    """Write a time in seconds, three digits."""
     return f"{time_s:.3g} s"
 
 
 def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> Fitted:
-    """The family's likeliest law, freely and with the measured mean kept; ``time`` writes times."""
+    """Fit a family's likeliest distribution, freely and with the measured mean kept.
+
+    ``time`` writes times.
+    """
     family, measured = FAMILIES[name], measure(seen)
     likeliest_s = float(seen.lengths_s @ seen.counts) / seen.whole  # of an exponential law
     free = _least(
@@ -247,7 +257,10 @@ def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> 
 
 
 def with_mean(name: str, seen: Durations, mean_s: float) -> tuple[Law, float]:
-    """The family's likeliest law of a mean in seconds, and its Bayesian information criterion."""
+    """Fit a family's likeliest distribution of a mean, in seconds.
+
+    Its Bayesian information criterion comes with it.
+    """
     family = FAMILIES[name]
 
     def scale_s(shapes: Sequence[float]) -> float:
@@ -262,14 +275,14 @@ def with_mean(name: str, seen: Durations, mean_s: float) -> tuple[Law, float]:
 
 
 def _cost(seen: Durations, law: Fittable) -> float:
-    """Less the logarithm of the likelihood of periods, whole and cut off."""
+    """Compute minus the logarithm of the likelihood of periods, whole and cut off."""
     ended = seen.ended
     whole = seen.counts[ended] @ law.logpdf(seen.lengths_s[ended])
     return -float(whole + seen.counts[~ended] @ law.logsf(seen.lengths_s[~ended]))
 
 
 def likeliest(fits: Sequence[Fitted]) -> Fitted:
-    """The fit that explains the times best, by its AIC."""
+    """Choose the fit that explains the times best, by its AIC."""
     return min(fits, key=lambda each: each.aic)
 
 
@@ -278,7 +291,7 @@ def _least(
     start: list[float],
     bounds: Sequence[tuple[float, float]] | None = None,
 ) -> list[float]:
-    """Where a cost is least; nothing to seek without a start."""
+    """Find where a cost is least; nothing to seek without a start."""
     if not start:
         return []
     optimum = optimize.minimize(

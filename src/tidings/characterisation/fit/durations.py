@@ -68,7 +68,7 @@ class Durations:
         return self.cut_off - self.older > max(1.0, _FEW_CUT_OFF * self.whole)
 
     def mean_se_s(self, mean_s: float) -> float:
-        """The standard error of their mean as time by ends, in seconds, of periods as they differ.
+        """Compute the standard error of their mean as time by ends, in seconds, as periods differ.
 
         That of a ratio: √(n/(n − 1) · Σ (length − mean · 1[ended])²) by the ends. Of a few periods
         it is itself unsure, and wider, as Student's distribution has it at two standard errors.
@@ -83,7 +83,7 @@ class Durations:
 
 
 def durations(lengths_s: Floats, ended: NDArray[np.bool_]) -> Durations:
-    """Each of these lengths once."""
+    """Count each of these lengths, in seconds, once."""
     return Durations(
         lengths_s=lengths_s,
         ended=ended,
@@ -94,7 +94,7 @@ def durations(lengths_s: Floats, ended: NDArray[np.bool_]) -> Durations:
 
 
 def cycle_means_s(on: Durations, off: Durations) -> tuple[float, float] | tuple[None, None]:
-    """Mean lengths of periods that alternate, in seconds, as the shares of time in them have it.
+    """Compute mean lengths of alternating periods, in seconds, as their shares of time have it.
 
     Time in each by the cycles seen, half of all ends. None where a family must tell it, as too many
     periods were cut off.
@@ -137,7 +137,7 @@ class Measured:
         return square_s2 / self.mean_s**2 - 1.0
 
     def law(self, mean_s: float | None = None) -> Empirical:
-        """The measured law itself; times within a twentieth of an e-fold lie around their mean.
+        """Give the measured distribution; times within 1/20 of an e-fold lie around their mean.
 
         Its mean is made ``mean_s``, that of the times by default, by weights that rise or fall
         exponentially with time; only where it lies beyond all times are these stretched.
@@ -158,7 +158,7 @@ class Measured:
         return law if means_s[0] < mean_s < means_s[-1] else law.scaled(mean_s / law.mean_s)
 
     def distance(self, cdf: Callable[[Floats], Floats]) -> float:
-        """The largest difference of a law's P[X ≤ t] from the measured one."""
+        """Compute the largest difference of a distribution's P[X ≤ t] from the measured one."""
         after, before = self.cdf, np.concatenate([[0.0], self.cdf[:-1]])
         below = np.abs(cdf(np.nextafter(self.lowest_s, 0.0)) - before)
         above = np.abs(cdf(self.highest_s) - after)
@@ -166,7 +166,7 @@ class Measured:
 
 
 def _tilted(shares: Floats, times_s: Floats, mean_s: float) -> Floats:
-    """Shares with another mean, each times exp(tilt · time); as they are where there is none."""
+    """Give shares another mean, each times exp(tilt · time); leave them where that cannot be."""
     if not times_s[0] < mean_s < times_s[-1]:
         return shares
     places = (times_s - mean_s) / (times_s[-1] - times_s[0])
@@ -187,7 +187,7 @@ def _tilted(shares: Floats, times_s: Floats, mean_s: float) -> Floats:
 
 
 def measure(seen: Durations) -> Measured:
-    """The product-limit estimate (Kaplan and Meier) from times of which some are cut off.
+    """Compute the product-limit estimate (Kaplan and Meier) from times of which some are cut off.
 
     >>> law = measure(durations(np.array([1.0, 2.0, 3.0]), np.array([True, False, True])))
     >>> law.cdf.round(3).tolist(), law.times_s.tolist()
@@ -216,7 +216,7 @@ def measure(seen: Durations) -> Measured:
 
 
 def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
-    """Collected cells as lengths: by path, and by whether peers are connected meanwhile."""
+    """Read collected cells as lengths: by path, and by whether peers are connected meanwhile."""
     lengths: dict[str, dict[bool, Durations]] = {}
     for (path, connected), rows in cells.sort_values(["path", "bin"]).groupby(
         ["path", "connected"]
@@ -226,7 +226,7 @@ def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
 
 
 def durations_of(cells: pd.DataFrame) -> Durations:
-    """Cells of one kind as lengths, each as long as the mean of its bin.
+    """Read cells of one kind as lengths, in seconds, each as long as the mean of its bin.
 
     Reads ``begun``, ``ended``, ``count`` (above 0), ``total_s`` and the extremes.
     """

@@ -50,7 +50,7 @@ def quality_sections(  # noqa: PLR0913 (what there is to show, each a table)
     clocks: pd.DataFrame | None = None,
     traffic: pd.DataFrame | None = None,
 ) -> tuple[Section, ...]:
-    """The data-quality part of a page: what was read, what could be followed, fits, rates.
+    """Make the data-quality part of a page: what was read, what could be followed, fits, rates.
 
     ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``;
     ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``;
@@ -123,18 +123,18 @@ def _offsets(clocks: pd.DataFrame) -> Grid:
 
 
 def _grid(title: str, cells: pd.DataFrame, *, names: int = 1) -> Grid:
-    """A table as it is shown: every cell as a text."""
+    """Make a table as it is shown: every cell as a text."""
     rows = tuple(tuple(map(str, row)) for row in cells.itertuples(index=False, name=None))
     return Grid(title=title, columns=tuple(map(str, cells.columns)), rows=rows, names=names)
 
 
 def _misfit(fitted: FittedLaw) -> float:
-    """How far the nearest family is off, also where the histogram was taken instead."""
+    """Give the distance of the nearest family, also where the histogram was taken instead."""
     return fitted.alternatives[0].distance if fitted.alternatives else 0.0
 
 
 def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
-    """The histogram and the tail of what was measured, with the law over both."""
+    """Yield the histogram and the tail of what was measured, with the distribution over both."""
     bins = np.flatnonzero(fitted.sample.bins)
     if bins.size < 2:
         return
@@ -195,7 +195,7 @@ def _rates_over_time(rates: pd.DataFrame) -> Curves:
 
 
 def _unit_of(length_s: float) -> tuple[str, float]:
-    """In which unit a length of time is drawn, and how many seconds that is.
+    """Choose the unit in which a length of time is drawn, and give how many seconds that is.
 
     >>> _unit_of(7200.0)
     ('hours', 3600.0)

@@ -31,7 +31,7 @@ class FittedFailure:
         return Failure(up=self.up.law, down=self.down.law)
 
     def parameters(self, path: str) -> list[Parameter]:
-        """Both means, under the path of the component."""
+        """List both means as parameters, under the path of the component."""
         return [
             self.up.parameter(f"{path}.failure.mtbf"),
             self.down.parameter(f"{path}.failure.mttr"),
@@ -65,7 +65,7 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
 
 
 def failing_together(rows: pd.DataFrame, names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Which of these components were only ever down together: their periods are the same ones.
+    """Find the components that were only ever down together: their periods are the same ones.
 
     As many of each length, and the same sums: to the nanosecond that is no chance, unless periods
     hardly differ in length (:data:`DIFFERENT_LENGTHS`), as those of timetables.
@@ -88,7 +88,7 @@ def failing_together(rows: pd.DataFrame, names: Iterable[str]) -> tuple[tuple[st
 
 
 def ever_down(rows: pd.DataFrame | None) -> frozenset[str]:
-    """The components that were seen down at some time."""
+    """List the components that were seen down at some time."""
     if rows is None:
         return frozenset()
     down = rows["up"].eq(False)  # rows of no state at all have none

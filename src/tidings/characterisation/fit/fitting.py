@@ -175,7 +175,7 @@ def fit(
 
 
 def _is_whole(seen: Statistics, traces: Observed) -> bool:
-    """Whether all events were recorded, in parts alike and without gaps: else counts say less."""
+    """Test whether all events were recorded, in equal parts without gaps: else counts say less."""
     window, lengths_s = traces.window, seen.batches_s
     is_whole = (
         abs(window.seconds - (window.until_ns - window.from_ns) / 1e9) < 1e-6 * window.seconds
@@ -190,7 +190,7 @@ def _is_whole(seen: Statistics, traces: Observed) -> bool:
 def _with_spoilt(
     crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
 ) -> dict[Direction, FittedChannel]:
-    """Links seen in hops and deliveries, with the share of these that could not be used.
+    """Correct links seen in hops and deliveries for the share of these that could not be used.
 
     What is lost to deliveries stays lost, as it does in what is measured of subscribers.
     """
@@ -234,7 +234,7 @@ def _coming_and_going(
 
 
 def _strangers(sessions: pd.DataFrame, peers: _Peers) -> list[str]:
-    """A note of peers that come and go, and do nothing else."""
+    """Note the peers that come and go, and do nothing else."""
     known = {each.name for each in peers.publishers} | {each.name for each in peers.subscribers}
     unknown = sorted(set(map(str, sessions["path"].dropna())) - known)
     if not unknown:
@@ -247,7 +247,7 @@ def _strangers(sessions: pd.DataFrame, peers: _Peers) -> list[str]:
 
 @contextmanager
 def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
-    """Where no system comes out, add what was noted on the way: it may say why."""
+    """Add what was noted on the way to the error where no system comes out: it may say why."""
     try:
         yield
     except InvalidTracesError as problem:
@@ -257,7 +257,7 @@ def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
 
 
 def _said_of_early(seen: Statistics) -> list[str]:
-    """A note of deliveries that cannot be: they do not count, so that their events seem lost."""
+    """Note deliveries that cannot be: they do not count, so that their events seem lost."""
     rows = seen.deliveries[seen.deliveries["statistic"] == "quality"]
     early = int(rows.loc[rows["reason"] == TOO_EARLY, "rows"].sum())
     if not early:
@@ -270,7 +270,7 @@ def _said_of_early(seen: Statistics) -> list[str]:
 
 
 def _names_seen(seen: Statistics, system: System) -> set[str]:
-    """Everybody who did more than be probed."""
+    """List everybody who did more than be probed."""
     brokers = {each.name for each in system.brokers}
     peers = {each.name for each in system.publishers} | {each.name for each in system.subscribers}
     published, deliveries = seen.publications_by("publishers"), seen.deliveries_by("pairs")

@@ -39,19 +39,19 @@ _EQUAL_SHAPE, _MOST_SCV = 1e6, 10.0
 
 
 def exponential(sample: Sample) -> Law | None:
-    """Mean of the sample."""
+    """Fit an exponential distribution with the mean of the sample."""
     return Exponential(mean_s=sample.mean_s)
 
 
 def shifted_exponential(sample: Sample) -> Law | None:
-    """Begins at the least time seen; the rest is exponential."""
+    """Fit an exponential distribution that begins at the least time seen; None where that is 0."""
     if sample.lowest_s <= 0:
         return None
     return Shifted(law=Exponential(mean_s=sample.mean_s - sample.lowest_s), by_s=sample.lowest_s)
 
 
 def uniform(sample: Sample) -> Law | None:
-    """Around the mean, as far as the time that was seen farthest from it."""
+    """Fit a uniform distribution around the mean, as far as the time seen farthest from it."""
     reach_s = max(sample.mean_s - sample.lowest_s, sample.highest_s - sample.mean_s)
     if reach_s > sample.mean_s:
         return None
@@ -59,7 +59,10 @@ def uniform(sample: Sample) -> Law | None:
 
 
 def gamma(sample: Sample) -> Law | None:
-    """Mean of the sample, and the shape k with ln k − ψ(k) = ln(mean) − mean of the logarithms."""
+    """Fit a gamma distribution with the mean of the sample.
+
+    Its shape is the k with ln k − ψ(k) = ln(mean) − mean of the logarithms.
+    """
     if sample.lowest_s <= 0:
         return None
     gap = math.log(sample.mean_s) - sample.logs / sample.count
@@ -76,7 +79,7 @@ def gamma(sample: Sample) -> Law | None:
 
 
 def lognormal(sample: Sample) -> Law | None:
-    """Mean of the sample, variance of the logarithms."""
+    """Fit a lognormal distribution: mean of the sample, variance of the logarithms."""
     variance = _variance_of_logs(sample)
     if variance is None or variance > 30.0:
         return None
@@ -84,7 +87,10 @@ def lognormal(sample: Sample) -> Law | None:
 
 
 def weibull(sample: Sample) -> Law | None:
-    """The likeliest on the bins, sought from where the moments of the logarithms point."""
+    """Fit the Weibull distribution that is likeliest on the bins.
+
+    It is sought from where the moments of the logarithms point, and keeps the mean of the sample.
+    """
     variance = _variance_of_logs(sample)
     if variance is None:
         return None
@@ -106,7 +112,7 @@ def weibull(sample: Sample) -> Law | None:
 
 
 def log_likelihood(sample: Sample, law: Law) -> float:
-    """Ln P[histogram | law]: Σ nᵢ ln pᵢ over the bins of the delay grid."""
+    """Compute ln P[histogram | law]: Σ nᵢ ln pᵢ over the bins of the delay grid."""
     below = np.append(law.cdf(EDGES_S[:-1]), 1.0)
     mass = np.diff(below, prepend=0.0)
     seen = sample.bins > 0
@@ -122,7 +128,7 @@ def _variance_of_logs(sample: Sample) -> float | None:
 
 
 def hyperexponential(sample: Sample) -> Law | None:
-    """Two exponential laws with the mean of the sample, the likeliest."""
+    """Fit two exponential distributions with the mean of the sample, the likeliest."""
     seen = np.flatnonzero(sample.bins)
     if sample.lowest_s <= 0 or sample.scv <= 1.0:
         return None
@@ -181,7 +187,7 @@ class FittedLaw:
 
 
 def fit_law(sample: Sample, as_good_as: int | None = None, near: float = NEAR) -> FittedLaw:
-    """The law of a sample, with its mean, by its distance from the histogram.
+    """Fit a distribution to a sample, with its mean, by its distance from the histogram.
 
     Of the families that are near (:func:`allowed_distance`) the best by the Bayesian information
     criterion on the bins, BIC = k ln n − 2 ln L with k parameters and n times, so that one with
@@ -216,7 +222,9 @@ def fit_law(sample: Sample, as_good_as: int | None = None, near: float = NEAR) -
 
 
 def law_of_moments(sample: Sample) -> tuple[str, Law]:
-    """A law with the mean and the variance of a sample of which no more is known, and its family.
+    """Make a distribution with the mean and the variance of a sample, where no more is known.
+
+    Its family comes first.
 
     >>> from tidings.characterisation.fit.samples import sample_of
     >>> law_of_moments(sample_of([1.0, 3.0]))
@@ -231,13 +239,16 @@ def law_of_moments(sample: Sample) -> tuple[str, Law]:
 
 
 def kolmogorov_distance(sample: Sample, law: Law) -> float:
-    """The greatest difference between sample and law in P[X ≤ t], over the edges of the bins."""
+    """Compute the greatest difference of sample and distribution in P[X ≤ t], at edges of bins."""
     seen = np.cumsum(sample.bins)[:-1] / sample.count
     return float(np.abs(seen - law.cdf(EDGES_S[:-1])).max())
 
 
 def histogram_law(sample: Sample) -> Empirical:
-    """The histogram as a law: uniform within bins, with the extremes and mean of the sample."""
+    """Turn a histogram into a distribution.
+
+    It is uniform within bins, with the extremes and mean of the sample.
+    """
     filled = np.flatnonzero(sample.bins)
     edges = [sample.lowest_s]
     weights: list[float] = []

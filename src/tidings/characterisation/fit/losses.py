@@ -32,7 +32,7 @@ class Reach:
 
 
 def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequence[bool]) -> Reals:
-    """Events that each subscriber wanted and a link lost.
+    """Count the events that each subscriber wanted and a link lost.
 
     What reached the home broker and not the subscriber was lost on the subscriber's own link, where
     that is ``certain``. Never more than are missing: deliveries of which no hop is recorded make
@@ -54,7 +54,7 @@ def reach_by_publisher(
     failed: frozenset[str],
     nameless: float = 0.0,
 ) -> dict[str, Reach]:
-    """How far each publisher's events came, from sightings and the paths that events follow.
+    """Count how far each publisher's events came, from sightings and the paths that events follow.
 
     What did not come over a link, or to a broker, among those that ``failed`` at some time may have
     been lost by that and not by the link. A share of ``nameless`` hops do not say of which event
@@ -98,7 +98,7 @@ def _reach(
 
 
 def _unrecognised(at: Reals, routes: Routes, home: int, nameless: float) -> Reals:
-    """Events that were at a broker and are not known to have been, [broker, class].
+    """Estimate the events that were at a broker and are not known to have been, [broker, class].
 
     Those with a nameless hop there, unless a broker behind it has seen them: with n nameless and a
     share f seen behind, r of all a(1 − n(1 − f)) are recognised.
@@ -115,7 +115,7 @@ def _unrecognised(at: Reals, routes: Routes, home: int, nameless: float) -> Real
 
 
 def _unfailing(system: System) -> System:
-    """The system with brokers of which nothing is known but their names: none is excused."""
+    """Replace brokers by ones of which nothing is known but their names: none is excused."""
     brokers = tuple(Broker(name=each.name) for each in system.brokers)
     return replace(system, brokers=brokers, expired="at subscriber")
 
@@ -140,7 +140,7 @@ def own_losses(
     reach: Mapping[str, Reach],
     is_churner: NDArray[np.bool_],
 ) -> OwnLosses:
-    """What is missing at subscribers and was not lost before it came to their home brokers.
+    """Count what is missing at subscribers and was not lost before it came to their home brokers.
 
     Nobody can tell of those who subscribe and leave, which loses what is on its way, of those with
     a limited buffer, nor where brokers drop what has expired.
@@ -160,7 +160,7 @@ def own_losses(
 
 
 def certain_clients(system: System, tables: Collection[str], failed: frozenset[str]) -> list[bool]:
-    """Whose own link is the only way to lose what its home broker has.
+    """Test whose own link is the only way to lose what its home broker has.
 
     Not of those who come and go, or whose home failed.
     """
@@ -172,7 +172,7 @@ def certain_clients(system: System, tables: Collection[str], failed: frozenset[s
 
 
 def _cells(sightings: pd.DataFrame, contents: Contents, routes: Routes) -> pd.DataFrame:
-    """The cells of contents that the system knows, with the class of each as ``kind``."""
+    """Select the cells of contents that the system knows, with the class of each as ``kind``."""
     position = {canonical_event(event): i for i, event in enumerate(routes.events)}
     place = [position.get(canonical_event(event), -1) for event in contents.events]
     known = sightings[sightings["content"].isin(list(contents.number_of))]
@@ -182,7 +182,7 @@ def _cells(sightings: pd.DataFrame, contents: Contents, routes: Routes) -> pd.Da
 
 
 def _missing(lost: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]) -> Reals:
-    """Events of each class that were lost on their way to each broker, [broker, class].
+    """Count events of each class that were lost on their way to each broker, [broker, class].
 
     In a tree, what is lost on an arc is lost to everything behind it. Seen from any root, that is a
     subtree where the arc leads away from the root, and all but a subtree where it leads towards it:
@@ -214,7 +214,7 @@ def _missing(lost: pd.DataFrame, system: System, routes: Routes, failed: frozens
 def _lost_by_publishers(
     lost: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]
 ) -> Reals:
-    """Events of each class that no broker has seen: their publishers' links lost them."""
+    """Count events of each class that no broker has seen: their publishers' links lost them."""
     brokers = {broker.name: broker for broker in system.brokers}
     certain = [p.name for p in system.publishers if not _may_drop(brokers[p.at], system, failed)]
     nowhere = lost[lost["target"].isna() & lost["publisher"].isin(certain)]
@@ -222,7 +222,7 @@ def _lost_by_publishers(
 
 
 def _may_drop(broker: Broker, system: System, failed: frozenset[str]) -> bool:
-    """Whether what was sent to a broker and not seen there may have arrived and been dropped."""
+    """Test whether a broker may have dropped what was sent to it and was not seen there."""
     limited = any(station.buffer is not None for station in broker.stations)
     fails = broker.failure is not None or broker.name in failed
     return limited or fails or system.expired != "at subscriber"

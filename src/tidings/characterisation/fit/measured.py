@@ -53,7 +53,7 @@ class Tally:
 
     @classmethod
     def total(cls, tallies: Collection[Tally], subscribers: int) -> Tally:
-        """All of them together."""
+        """Add up all tallies."""
         nothing = np.zeros((subscribers, BATCHES))
         none = cls(
             wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing,
@@ -67,7 +67,7 @@ class Tally:
 def tallies(
     pairs: pd.DataFrame, wanted: Mapping[str, Reals], roster: Roster
 ) -> tuple[dict[str, Tally], dict[str, int]]:
-    """What was wanted and delivered, by publisher; and who received how much more than it wants.
+    """Count what was wanted and delivered, by publisher, and what each received beyond its wants.
 
     What a subscriber received beyond what its filter wants counts as wanted: the traces know better
     than the filter.
@@ -101,7 +101,10 @@ def tallies(
 def subscriber_table(
     tally: Tally, delays: pd.DataFrame, roster: Roster, window_s: float
 ) -> pd.DataFrame:
-    """One row per subscriber: shares of what it wanted, delays of what it got, standard errors."""
+    """Make a row per subscriber: shares of what it wanted, delays of what it got.
+
+    Standard errors come with them.
+    """
     wanted = tally.wanted.sum(axis=1)
     counts = _histograms(delays, roster)
     quantiles = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
@@ -119,7 +122,7 @@ def subscriber_table(
 
 
 def pair_table(by_publisher: Mapping[str, Tally], roster: Roster, window_s: float) -> pd.DataFrame:
-    """One row per publisher and subscriber of whom the second wanted something of the first."""
+    """Make a row per publisher and subscriber of whom the second wanted something of the first."""
     parts = []
     for publisher, tally in by_publisher.items():
         events = tally.wanted.sum(axis=1)
@@ -138,7 +141,10 @@ def pair_table(by_publisher: Mapping[str, Tally], roster: Roster, window_s: floa
 
 
 def delay_table(tally: Tally, delays: pd.DataFrame, roster: Roster) -> pd.DataFrame:
-    """Share of wanted events that arrived within a delay, at every edge where it changes."""
+    """Compute the share of wanted events that arrived within a delay, wherever it changes.
+
+    Delays are edges of the delay grid, in seconds.
+    """
     counts = _histograms(delays, roster)
     wanted = tally.wanted.sum(axis=1)
     parts = []
@@ -155,9 +161,10 @@ def delay_table(tally: Tally, delays: pd.DataFrame, roster: Roster) -> pd.DataFr
 def broker_table(
     batches: pd.DataFrame, servers: Mapping[str, int], window_s: float
 ) -> pd.DataFrame:
-    """One row per broker in ``servers``: arrivals, utilisation, service, waiting, standard errors.
+    """Make a row per broker in ``servers``: arrivals, utilisation, service, waiting.
 
-    Reads ``broker``, ``batch``, ``rows``, ``count``, ``total_s`` (of service), ``wait_total_s``.
+    Standard errors come with them. Reads ``broker``, ``batch``, ``rows``, ``count``, ``total_s``
+    (of service), ``wait_total_s``.
     """
     rows = []
     for name in servers:
@@ -213,7 +220,7 @@ def _histograms(delays: pd.DataFrame, roster: Roster) -> Reals:
 
 
 def waiting_parameters(broker: str, hops: pd.DataFrame) -> list[Parameter]:
-    """The share of events that wait at a broker, and the mean wait of these, in seconds.
+    """Estimate the share of events that wait at a broker, and the mean wait of these, in seconds.
 
     Waits of events that follow each other are alike: standard errors come from batches, and the law
     is judged by as many independent times as would tell the mean as well.
@@ -244,7 +251,7 @@ def waiting_parameters(broker: str, hops: pd.DataFrame) -> list[Parameter]:
 
 
 def _as_good_as(variance_s2: float, error_s: float, count: int) -> int:
-    """How many independent times would tell the mean as well: variance over squared error.
+    """Compute how many independent times would tell the mean as well: variance by squared error.
 
     >>> _as_good_as(4.0, 0.2, 1000)
     100

@@ -15,7 +15,7 @@ _NEGLIGIBLE = 0.005
 
 
 def allowed_distance(times: int, near: float = NEAR) -> float:
-    """The greatest Kolmogorov distance of a law that may stand for so many measured times.
+    """Compute the greatest Kolmogorov distance of a distribution that may stand for so many times.
 
     No more than chance explains; and of times that are enough to tell, no more than ``near``.
 

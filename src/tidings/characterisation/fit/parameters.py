@@ -46,7 +46,7 @@ class Parameter:
 
 
 def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
-    """A fitted law as the parameter that is its mean."""
+    """Make the parameter of a fitted distribution that is its mean, in seconds."""
     return Parameter(
         path=path,
         estimate=fitted.law.mean_s,
@@ -62,7 +62,7 @@ def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
 
 
 def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
-    """All of them as a table."""
+    """Make a table of parameters, one row each."""
     rows = [[getattr(each, name) for name in PARAMETER_COLUMNS] for each in parameters]
     return pd.DataFrame(rows, columns=list(PARAMETER_COLUMNS))
 
@@ -80,7 +80,7 @@ class FittedPeriods:
     nearest: float = 0.0  # the distance of the nearest family, where none is near enough
 
     def parameter(self, path: str) -> Parameter:
-        """The mean, with what it was fitted to."""
+        """Give the mean as a parameter, in seconds, with what it was fitted to."""
         return Parameter(
             path=path,
             estimate=self.law.mean_s,
@@ -95,7 +95,7 @@ class FittedPeriods:
 
 
 def unfitted_notes(parameters: Iterable[Parameter]) -> list[str]:
-    """A note of the distributions that no family is near: how many, how far at most, and so what.
+    """Note the distributions that no family is near: how many, how far at most, and so what.
 
     Intervals between publications are told of apart.
     """

@@ -16,7 +16,7 @@ _EQUAL = 1e-6  # of their mean: periods that differ by less are all the same
 def fit_periods(
     seen: Durations, mean_s: float | None = None, *, shaped: bool = True
 ) -> FittedPeriods:
-    """The law of some periods with a mean in seconds, by its distance from what was measured.
+    """Fit a distribution with a mean in seconds to periods, by its distance from what was measured.
 
     Of the families that are near, the likeliest; else a mixture that is; else the measured law
     itself. All of them have the mean, and its standard error is that of the periods, whatever their
@@ -58,7 +58,7 @@ def _likeliest_mean_s(seen: Durations, measured: Measured) -> float:
 
 
 def _are_equal(seen: Durations, mean_s: float) -> bool:
-    """Whether all periods are of one length, and none that was cut off is longer."""
+    """Test whether all periods are of one length, and none that was cut off is longer."""
     least_s = float(seen.lowest_s[seen.ended].min())
     longest_s = float(seen.highest_s.max())
     return seen.whole >= LEAST_PERIODS and longest_s - least_s <= _EQUAL * mean_s

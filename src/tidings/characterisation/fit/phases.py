@@ -35,7 +35,7 @@ class Beat:
         return float(np.ptp(self.moments_s)) / self.period_s
 
     def phase(self, period_s: float) -> tuple[float, float]:
-        """Offset to the beat of a clock and standard deviation about it, in seconds.
+        """Compute the offset to the beat of a clock and standard deviation about it, in seconds.
 
         The deviation is infinite where the moments keep no such beat.
         """
@@ -95,7 +95,7 @@ def _period(moments_s: Floats, interval_s: float) -> float:
 
 
 def _mean_turn(moments_s: Floats, periods_s: Floats) -> Complexes:
-    """The mean of moments on the circle of each period."""
+    """Compute the mean of moments on the circle of each period."""
     turns: Complexes = np.exp(2j * np.pi * (moments_s[None, :] / periods_s[:, None])).mean(axis=1)
     return turns
 

@@ -97,7 +97,7 @@ def fit_publishers(
 
 
 def interval_samples(intervals: pd.DataFrame) -> dict[str, Sample]:
-    """Times between events per publisher, in seconds, with those that bridge two batches.
+    """Sample times between events per publisher, in seconds, with those that bridge two batches.
 
     Batches of different stretches of time, where the rows name them, have a gap between them.
     """
@@ -115,7 +115,7 @@ def interval_samples(intervals: pd.DataFrame) -> dict[str, Sample]:
 def fit_interval(
     name: str, count: int, sample: Sample | None, window_s: float, notes: list[str]
 ) -> tuple[Law, Parameter]:
-    """The law of intervals, with the mean that the rate demands; and the rate.
+    """Fit a distribution to intervals, with the mean that the rate demands; give the rate, too.
 
     The variance of a count over a long window is that of a renewal process: count · c².
     """
@@ -147,7 +147,7 @@ def fit_interval(
 def _content(
     name: str, rows: pd.DataFrame, contents: Contents
 ) -> tuple[ContentTable, list[Parameter]]:
-    """The content table of a publisher, and its probabilities as parameters."""
+    """Make the content table of a publisher, and its probabilities as parameters."""
     total = float(rows["rows"].sum())
     equal_sizes = equal_size(rows) is not None
     table: list[ContentRow] = []
@@ -181,7 +181,7 @@ def _content(
 
 
 def equal_size(rows: pd.DataFrame) -> float | None:
-    """The one size of all publications that have any, in bytes; None where they differ.
+    """Find the one size of all publications that have any, in bytes; None where they differ.
 
     >>> rows = pd.DataFrame({"least_size_bytes": [64, None], "most_size_bytes": [64, None]})
     >>> equal_size(rows), equal_size(rows.tail(1).astype("Int64"))
@@ -210,7 +210,7 @@ def _home(
     known: Publisher | None,
     notes: list[str],
 ) -> str | None:
-    """The broker that most of its events name, or first reached; else what was known before."""
+    """Find the broker that most of its events name, or first reached; else the one known before."""
     named = rows[(rows["publisher"] == name) & rows["broker"].notna() & (rows["broker"] != "")]
     if named.empty:
         named = arrivals[arrivals["came_from"] == name]

@@ -52,7 +52,7 @@ def quality_table(
     bad_filters: int,
     contradicting: Mapping[tuple[str, str], int] | None = None,
 ) -> pd.DataFrame:
-    """Rows of every table by fate and reason; those of one table add up to all that were read.
+    """Count rows of every table by fate and reason; those of one table add up to all that was read.
 
     Contents and filters that are none were found out only when the texts were looked into, and ids
     that stand for two publications only when events were, and rows that others contradict (by table
@@ -99,19 +99,19 @@ def _conflicts(seen: Statistics) -> int:
 
 
 def _copied(seen: Statistics) -> int:
-    """Publications beyond the first of every event."""
+    """Count publications beyond the first of every event."""
     published = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
     once = published[published["reason"].isna()]
     return int((once["rows"] - once["events"]).sum())
 
 
 def _duplicates(good: pd.DataFrame) -> int:
-    """Rows beyond the first of what can happen only once; none where nobody looked for any."""
+    """Count rows beyond the first of what can happen only once; 0 where nobody looked for any."""
     return int(good["duplicates"].fillna(0).sum()) if "duplicates" in good else 0
 
 
 def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
-    """Of each table, which share of the rows of the observed time could not be used."""
+    """Compute which share of the rows of the observed time could not be used, by table."""
     timely = quality[~quality["reason"].isin(_OF_ANOTHER_TIME)]
     read = timely.groupby("table")["rows"].sum()
     aside = timely[timely["fate"] == SET_ASIDE].groupby("table")["rows"].sum()
@@ -119,7 +119,7 @@ def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
 
 
 def nameless_share(hops: pd.DataFrame) -> float:
-    """The share of hops of the observed time that do not say of which event they are."""
+    """Compute the share of hops of the observed time that do not say of which event they are."""
     rows = hops[hops["statistic"] == "quality"]
     nameless = float(rows.loc[rows["reason"] == NAMELESS, "rows"].sum())
     timely = float(rows.loc[~rows["reason"].isin(_OF_ANOTHER_TIME), "rows"].sum())
@@ -127,7 +127,7 @@ def nameless_share(hops: pd.DataFrame) -> float:
 
 
 def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
-    """What rows that could not be used leave untold, by table."""
+    """Note what is unknown because of rows that could not be used, by table."""
     return [
         f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what}"
         for table, what in _LEFT_UNTOLD.items()
@@ -136,7 +136,7 @@ def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
 
 
 def coverage_table(seen: Statistics, subscribers: pd.DataFrame) -> pd.DataFrame:
-    """Shares of events, deliveries and wanted copies that the tables explain.
+    """Compute the shares of events, deliveries and wanted copies that the tables explain.
 
     ``subscribers`` is the measured outcome. Events are those published in the measured window;
     copies are events counted once for everybody who wants them.

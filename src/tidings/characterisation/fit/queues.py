@@ -74,7 +74,7 @@ class Queue:
 
 
 def read_queues(counts: LevelCounts) -> dict[str, Queue]:
-    """Every queue of which two polls can be compared, by name."""
+    """Read every queue of which two polls can be compared, by name."""
     return {
         str(name): _queue(str(name), rows, counts)
         for name, rows in counts.levels.groupby("queue")
@@ -147,7 +147,7 @@ def _delays(rows: pd.DataFrame) -> dict[str, Floats]:
 
 
 def _dropped(rows: pd.DataFrame) -> Counter[str]:
-    """How many were dropped by cause, over all stretches."""
+    """Count what was dropped by cause, over all times between resets."""
     dropped: Counter[str] = Counter()
     for first, last in zip(rows["first"], rows["last"], strict=True):
         before, after = _causes(first), _causes(last)
@@ -157,7 +157,7 @@ def _dropped(rows: pd.DataFrame) -> Counter[str]:
 
 
 def _causes(text: object) -> dict[str, int]:
-    """Counts by cause in JSON; nothing where it is none.
+    """Read counts by cause in JSON; nothing where it is none.
 
     >>> _causes('{"expired":3,"odd":-1}'), _causes("[")
     ({'expired': 3}, {})

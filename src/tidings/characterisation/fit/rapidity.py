@@ -46,7 +46,7 @@ class Spreading:
     reached: Floats  # B: share of the brokers, of those reached in the end
 
     def times_to_s(self, shares: Sequence[float]) -> list[float]:
-        """By when these shares of the brokers had it."""
+        """Find by when these shares of the brokers had it, in seconds."""
         return [float(self.times_s[np.argmax(self.reached >= share - 1e-12)]) for share in shares]
 
 
@@ -61,7 +61,7 @@ class Rapidity:
 
 
 def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
-    """The rows of :func:`spread_statistics`, summed up."""
+    """Sum up the rows of :func:`spread_statistics`; raise where nothing reached a second broker."""
     everywhere = rows[rows["statistic"] == "origins"]
     origins = everywhere[everywhere["spreads"] > 0].sort_values("origin")
     if origins.empty:
@@ -96,7 +96,7 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
 
 
 def read_reached(rows: pd.DataFrame, origins: pd.DataFrame) -> list[tuple[float, float]]:
-    """B at some moments, each with its standard error, from the rows of :func:`reached_by`.
+    """Compute B at some moments, with its standard errors, from the rows of :func:`reached_by`.
 
     ``origins`` are the rows of :func:`spread_statistics`: every pair of an origin and another
     broker counts alike.
@@ -110,7 +110,7 @@ def read_reached(rows: pd.DataFrame, origins: pd.DataFrame) -> list[tuple[float,
 
 
 def worst_error_s(slowest_s: ArrayLike) -> float:
-    r"""By how much the longest of many times would scatter, recording by recording, in seconds.
+    r"""Estimate how far the longest of many times would scatter between recordings, in seconds.
 
     From the longest of each part of the recording, t₁ ≥ t₂ ≥ …: where tails fall like exp(−t/β)
     the gaps i·(t_i − t_{i+1}) are exponential of mean β (Rényi), and the longest has standard
@@ -129,7 +129,7 @@ def worst_error_s(slowest_s: ArrayLike) -> float:
 
 
 def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) -> Rapidity:
-    """R by area, r = A/(S − A) = S/E[X] − 1, X being both mean delays together.
+    """Compute r by area, r = A/(S − A) = S/E[X] − 1, X being both mean delays together.
 
     S is the worst time that either took, summed, or else (``worst`` false) the typical ones; the
     paper does not say which, and r depends on it. The error is that of the mean delays and of S.
@@ -150,7 +150,7 @@ def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) 
 
 
 def rapidity_by_area(area: tuple[float, float], within: tuple[float, float]) -> Rapidity:
-    """R = A/(S − A) from A = ∫f + ∫g and S, each with its standard error, in seconds.
+    """Compute r = A/(S − A) from A = ∫f + ∫g and S, each with its standard error, in seconds.
 
     With a longer S, A is longer by as much, since later events are all notified: S − A stays.
     """
@@ -168,7 +168,7 @@ def rapidity_by_area(area: tuple[float, float], within: tuple[float, float]) -> 
 
 
 def _mean(origins: pd.DataFrame, weights: Floats, total: str, squares: str) -> tuple[float, float]:
-    """The mean over origins, so weighted, and its standard error; NaN if none has two spreads.
+    """Compute the weighted mean over origins and its standard error; NaN if none has two spreads.
 
     Spreads vary about the mean of their origin, by as much everywhere.
     """
@@ -184,6 +184,6 @@ def _mean(origins: pd.DataFrame, weights: Floats, total: str, squares: str) -> t
 
 
 def read_couples(rows: pd.DataFrame) -> tuple[int, list[float | None]]:
-    """How many couples there are, and d for every stay; None where there is no couple."""
+    """Read how many couples there are, and d for every stay; None where there is no couple."""
     couples, notified = rows.iloc[0]
     return int(couples), [None if value is None or value != value else value for value in notified]

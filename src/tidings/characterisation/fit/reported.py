@@ -66,7 +66,7 @@ class Added:
 
 
 def deadlines_of(system: System | None, name: str) -> tuple[Law, ...]:
-    """For how long events of a queue are of use: by its subscriber, and by the system."""
+    """List for how long events of a queue are of use: by its subscriber, and by the system."""
     if system is None:
         return ()
     own = next((each.lifetime for each in system.subscribers if each.name == name), None)
@@ -74,13 +74,13 @@ def deadlines_of(system: System | None, name: str) -> tuple[Law, ...]:
 
 
 def asked_times_s(system: System | None, names: Iterable[str]) -> tuple[float, ...]:
-    """All fixed times within which anybody wants events, in seconds."""
+    """List all fixed times within which anybody wants events, in seconds."""
     laws = {law for name in names for law in deadlines_of(system, name)}
     return tuple(sorted({law.value_s for law in laws if isinstance(law, Deterministic)}))
 
 
 def system_of_queues(reported: Reported) -> System:
-    """A system of nothing but these queues: one broker that takes no time, Poisson arrivals."""
+    """Make a system of these queues alone: one broker that takes no time, Poisson arrivals."""
     publishers, subscribers = {}, {}
     for name in sorted(reported.names):
         queue = reported.queues.get(name)
@@ -167,7 +167,7 @@ class _Learnt:
 
 
 def _learn(subscriber: Subscriber, reported: Reported, *, of_path: bool) -> _Learnt:
-    """The subscriber with its rate, handling time or delay, each from the surest source.
+    """Learn a subscriber's rate, handling time or delay, each from the surest source.
 
     ``of_path`` is whether a whole delay may become that of its own link: nothing else on the path
     takes time, which would be counted twice.
@@ -201,7 +201,10 @@ def _learn(subscriber: Subscriber, reported: Reported, *, of_path: bool) -> _Lea
 
 
 def _of_counters(queue: Queue) -> Iterator[Parameter]:
-    """The rate and the mean time in the queue, which are no numbers of the system itself."""
+    """Yield the rate, per second, and the mean time in the queue, in seconds.
+
+    They are no numbers of the system itself.
+    """
     yield Parameter(
         path=f"queues.{queue.name}.rate",
         estimate=queue.rate_per_s,
@@ -223,7 +226,10 @@ def _of_counters(queue: Queue) -> Iterator[Parameter]:
 
 
 def _handling(queue: Queue, subscriber: Subscriber) -> tuple[Parameter, Law]:
-    """The time to handle an event: by how fast a backlog shrinks, else by the model's mean wait."""
+    """Estimate the time to handle an event, in seconds.
+
+    It follows from how fast a backlog shrinks, else from the model's mean wait.
+    """
     shape = subscriber.processing or Exponential(mean_s=1.0)
     scv = shape.scv
     servers = 1 if subscriber.consumers is None else sum(1 for _ in subscriber.consumers.each())
@@ -280,7 +286,7 @@ class _Measured:
 
 
 def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Measured | None:
-    """One row of the outcome: by a histogram of delays, else by the two curves of a queue."""
+    """Make one row of the outcome: by a histogram of delays, else by the two curves of a queue."""
     name = subscriber.name
     laws = deadlines_of(system, name)
     buckets, queue = reported.buckets.get((name, DELAY)), reported.queues.get(name)
@@ -339,7 +345,7 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
 
 
 def _cause(reported: str) -> str:
-    """A cause of a broker as outcomes name it.
+    """Name a cause of a broker as outcomes do.
 
     >>> _cause("expired"), _cause("link"), _cause("odd")
     ('expired', 'link', 'unexplained')
@@ -379,7 +385,7 @@ def _by_curves(queue: Queue, laws: tuple[Law, ...]) -> InTime:
 
 
 def _weighed(mass: Any, laws: tuple[Law, ...]) -> float:
-    """The share of delays on the grid that are within random times; all where there are none."""
+    """Compute the share of delays on the grid within random times; all where there are none."""
     lasts = np.ones(EDGES_S.size)
     for law in laws:
         lasts = lasts * (1.0 - np.asarray(law.cdf(EDGES_S)))
@@ -390,7 +396,7 @@ def _weighed(mass: Any, laws: tuple[Law, ...]) -> float:
 
 
 def _errors(system: System, parameters: Iterable[Parameter]) -> tuple[tuple[str, float], ...]:
-    """Standard errors by path, those of links' delays added: handling times have none there."""
+    """Give standard errors by path, links' delays added: handling times have none there."""
     added = {
         each.path: each.standard_error
         for each in parameters
@@ -410,7 +416,7 @@ def _resets(reported: Reported) -> list[str]:
 
 
 def _outages(reported: Reported) -> list[str]:
-    """That queues stood still: the description of a system knows of no such time."""
+    """Note that queues stood still: the description of a system knows of no such time."""
     return [
         f"queue '{each.name}' stood still for {each.stalled_s:.3g} s although events were waiting "
         f"(between {each.stalls} polls): such outages are in what was measured, and not in the "

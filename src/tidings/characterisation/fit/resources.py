@@ -34,7 +34,7 @@ class Resources:
 
 
 def spanned_resources(cells: pd.DataFrame, brokers: Sequence[str]) -> Resources:
-    """One queue for each broker, with the fitted law of service of each type, from hop spans."""
+    """Make a queue for each broker, with fitted service times of each type, from hop spans."""
     laws, rows = {}, []
     for (kind, broker), part in cells.groupby(["type", "broker"]):
         sample = sample_from_rows(part)
@@ -55,7 +55,7 @@ def spanned_resources(cells: pd.DataFrame, brokers: Sequence[str]) -> Resources:
 
 
 def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
-    """A queue for each resource that was sampled, with mean service times by the utilisation law.
+    """Make a queue for each sampled resource, with mean service times by the utilisation law.
 
     Raises with all resources at once of which service times cannot be estimated.
     """
@@ -127,7 +127,7 @@ class Wires:
 
 
 def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> Wires:
-    """The wires of some directions; refuses names that are no links."""
+    """Find the wires of some directions; refuse names that are no links."""
     if given.shared_bytes_per_s is not None:
         return Wires(
             centres=(Centre(name=SHARED),),
@@ -159,7 +159,7 @@ def _speed(given: Bandwidths, arc: Direction) -> float | None:
 def transfers(
     wires: Wires, links: Sequence[Direction], used: Sequence[int], sizes: pd.DataFrame, flow: str
 ) -> Iterator[tuple[int, Law]]:
-    """How long wires are busy with a message of a flow, for those of the directions it uses."""
+    """Yield how long wires are busy with a message of a flow, for those directions it uses."""
     chosen = [at for at in used if links[at] in wires.centre_of]
     sample = sample_from_rows(sizes)
     if chosen and not sample.count:

@@ -57,7 +57,7 @@ class Sample:
         return math.sqrt(self.variance_s2 / self.count) if self.count >= 2 else math.nan
 
     def merged(self, other: Sample) -> Sample:
-        """Both samples as one."""
+        """Merge two samples into one."""
         return Sample(
             **{name: getattr(self, name) + getattr(other, name) for name in _SUMS},
             lowest_s=min(self.lowest_s, other.lowest_s),
@@ -79,7 +79,7 @@ EMPTY = Sample(
 
 
 def sample_of(times_s: ArrayLike) -> Sample:
-    """The sample of these times."""
+    """Make the sample of these times, in seconds."""
     times = np.atleast_1d(np.asarray(times_s, dtype=np.float64))
     if times.size == 0:
         return EMPTY
@@ -97,7 +97,7 @@ def sample_of(times_s: ArrayLike) -> Sample:
 
 
 def sample_from_rows(rows: pd.DataFrame) -> Sample:
-    """The sample in the rows of a statistic: one per bin, with the columns of ``SAMPLE``."""
+    """Read the sample in the rows of a statistic: one per bin, with the columns of ``SAMPLE``."""
     known = rows[rows["count"] > 0]
     if known.empty:
         return EMPTY

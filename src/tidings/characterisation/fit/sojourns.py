@@ -10,7 +10,7 @@ from scipy import optimize
 def mean_sojourn_s(
     rate_per_s: float, service_s: float, scv: float = 1.0, servers: int = 1
 ) -> float:
-    r"""Mean time from entry to departure of an M/G/c queue, in seconds; infinite when overloaded.
+    r"""Compute mean time from entry to departure of an M/G/c queue, in seconds; ∞ when overloaded.
 
     .. math:: S = s + \frac{1 + c^2}{2} \frac{C(c, \lambda s)\, s}{c - \lambda s}
 
@@ -33,7 +33,7 @@ def mean_sojourn_s(
 def service_of_sojourn_s(
     rate_per_s: float, sojourn_s: float, scv: float = 1.0, servers: int = 1
 ) -> float:
-    """Mean service with which an M/G/c queue has this mean sojourn, in seconds.
+    """Find the mean service with which an M/G/c queue has this mean sojourn, in seconds.
 
     >>> round(service_of_sojourn_s(0.5, 2.0), 9)
     1.0

@@ -31,14 +31,14 @@ LEAST_SCV = 0.01
 
 
 def even_batches_s(window_s: float) -> NDArray[np.float64]:
-    """How long each part of a window was watched, in seconds, where all were as long."""
+    """Give how long each part of a window was watched, in seconds, where all were as long."""
     return np.full(BATCHES, window_s / BATCHES)
 
 
 def stationarity(
     batches: pd.DataFrame, scvs: Mapping[str, float], lengths_s: NDArray[np.float64]
 ) -> pd.DataFrame:
-    """A test of every publisher's rate, over parts of the window of these lengths.
+    """Test every publisher's rate, over parts of the window of these lengths, in seconds.
 
     Events of a renewal process with intervals of squared coefficient of variation c² come in counts
     of variance c² · mean, so that over m parts Σ (nᵢ − eᵢ)²/(c² eᵢ) follows a χ² law with m − 1
@@ -74,7 +74,7 @@ class DriftTest(NamedTuple):
 
 
 def drift_test(counts: NDArray[np.float64], lengths: NDArray[np.float64], scv: float) -> DriftTest:
-    """The test of one publisher's rate, from events in parts of time of these relative lengths.
+    """Test one publisher's rate, from events in parts of time of these relative lengths.
 
     >>> drift_test(np.array([5.0, 25.0]), np.array([1.0, 2.0]), 0.5).dispersion  # of 10 and 20
     7.5
@@ -87,7 +87,10 @@ def drift_test(counts: NDArray[np.float64], lengths: NDArray[np.float64], scv: f
 
 
 def rates_over_time(batches: pd.DataFrame, lengths_s: NDArray[np.float64]) -> pd.DataFrame:
-    """Events per second of every publisher in each part of the window, by its middle in seconds."""
+    """Compute every publisher's events per second by part of the window.
+
+    A part is given by its middle, in seconds.
+    """
     watched = lengths_s > 0
     long_s = lengths_s[watched]
     middles_s = long_s.cumsum() - long_s / 2.0
@@ -100,13 +103,13 @@ def rates_over_time(batches: pd.DataFrame, lengths_s: NDArray[np.float64]) -> pd
 
 
 def _counts(known: pd.DataFrame) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Events of every publisher by part of the window."""
+    """Yield the events of every publisher by part of the window."""
     for publisher, part in known.groupby("publisher"):
         yield str(publisher), sums_at(part, "rows", (BATCHES,), part["batch"])
 
 
 def drift_notes(tested: pd.DataFrame) -> list[str]:
-    """What must be said where rates do not stay."""
+    """Say what must be said where rates do not stay."""
     drifting = worst_drift(tested)
     if drifting is None:
         return []
@@ -125,7 +128,7 @@ class WorstDrift(NamedTuple):
 
 
 def worst_drift(tested: pd.DataFrame) -> WorstDrift | None:
-    """Who drifts, in words; None: nobody surely does."""
+    """Say who drifts, in words; None: nobody surely does."""
     drifting = tested[tested["verdict"] == DRIFTS].sort_values(
         "dispersion", ascending=False, kind="stable"
     )
@@ -149,7 +152,7 @@ class Cuts:
 
 
 def parted(counts: Floats) -> Cuts:
-    """Where regimes begin: the likeliest parting, if each of its cuts is surely no chance.
+    """Find where regimes begin: the likeliest parting, if each of its cuts is surely no chance.
 
     The logarithm of the likelihood of Poisson counts, greatest for the rate n/m over m parts, is
     n ln(n/m) but for a constant. A cut is worth it if twice the gain exceeds what steady publishers
@@ -166,7 +169,7 @@ def parted(counts: Floats) -> Cuts:
 
 
 def parted_ring(counts: Floats, watched_s: Floats) -> Cuts:
-    """The same for hours of the day, which have no first and no last: at which hours they begin.
+    """Find at which hours of the day regimes begin, as :func:`parted`; no hour is first or last.
 
     Of two regimes, both beginnings can be chosen: there are n(n − 1)/2 places for them.
 
@@ -189,7 +192,7 @@ def parted_ring(counts: Floats, watched_s: Floats) -> Cuts:
 
 
 def _likeliest(counts: Floats, widths: Floats, least: int, cost: float) -> Cuts:
-    """The parting that is likeliest after its costs, by going through all of them."""
+    """Find the parting that is likeliest after its costs, by going through all of them."""
     publishers, parts = counts.shape
     sums = np.concatenate([np.zeros((publishers, 1)), counts.cumsum(axis=1)], axis=1)
     until = np.concatenate([[0.0], widths.cumsum()])
@@ -214,7 +217,7 @@ def _likeliest(counts: Floats, widths: Floats, least: int, cost: float) -> Cuts:
 
 
 def counts_of(rates: pd.DataFrame, scvs: Mapping[str, float]) -> Floats:
-    """Events by publisher and part of the time, as so many independent ones: [publisher, part].
+    """Count events by publisher and part of time, as so many independent ones: [publisher, part].
 
     Counts of a renewal process with intervals of squared coefficient of variation c² vary like
     c² times Poisson ones, so that n of them tell as much as n/c² independent events.

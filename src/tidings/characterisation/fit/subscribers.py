@@ -38,7 +38,7 @@ class FoundSubscribers:
 def find_subscribers(
     rows: pd.DataFrame | None, base: System | None, window: Window
 ) -> FoundSubscribers:
-    """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
+    """Find everybody who subscribed, all filters as one; without a table, those of ``base``."""
     if rows is None:
         note = (
             "there are no subscriptions in the traces: subscribers and filters are taken "
@@ -85,7 +85,7 @@ def find_subscribers(
 def with_links(
     subscribers: tuple[Subscriber, ...], channels: Mapping[Direction, FittedChannel]
 ) -> FoundSubscribers:
-    """The subscribers with their own links as measured, and a note of those of whom none was."""
+    """Give subscribers their own links as measured, and note those of whom none was."""
     linked: list[Subscriber] = []
     parameters: list[Parameter] = []
     unseen: list[str] = []
@@ -111,7 +111,7 @@ def with_links(
 def with_own_losses(
     system: System, own: OwnLosses, channels: Mapping[Direction, FittedChannel], spoilt: float
 ) -> tuple[System, list[Parameter]]:
-    """The system with what subscribers' own links lost, unless probes tell it better; parameters.
+    """Add what subscribers' own links lost, unless probes tell it better; give the parameters.
 
     ``spoilt`` is the share of deliveries that could not be used.
     """
@@ -133,7 +133,7 @@ def with_own_losses(
 
 
 def parse_filter(text: str) -> Filter | None:
-    """The filter that a text in JSON stands for, or None.
+    """Read the filter that a text in JSON stands for; None where it is no filter.
 
     >>> parse_filter("{") is None, parse_filter("{}") is None
     (True, False)
@@ -149,7 +149,7 @@ def _either(filters: list[Filter]) -> Filter:
 
 
 def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
-    """Whose subscriptions came or went while we watched."""
+    """List those whose subscriptions came or went while we watched."""
     if rows is None:
         return []
     steps = rows[rows["reason"].isna()]
@@ -159,7 +159,7 @@ def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
 
 
 def _changes(rows: pd.DataFrame, window: Window) -> list[str]:
-    """A note of them."""
+    """Note those whose subscriptions came or went while we watched."""
     moved = changed_subscribers(rows, window)
     if not moved:
         return []

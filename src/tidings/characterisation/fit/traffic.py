@@ -74,7 +74,10 @@ class Traffic:
         return self.publishes is None and self.rates is None
 
     def rate_se(self, renewal_se: float) -> float:
-        """Standard error of the rate: as counts vary, not as intervals do, where these differ."""
+        """Compute the standard error of the rate.
+
+        It is as counts vary, not as intervals do, where these differ.
+        """
         if (self.is_renewal and self.is_kept) or not self.curve.scv > 0.0:
             return renewal_se
         return renewal_se * math.sqrt(max(self.curve.lasting / self.curve.scv, 0.0))
@@ -85,7 +88,7 @@ class Traffic:
         return int(self.curve.score.argmax())
 
     def row(self) -> tuple[object, ...]:
-        """The row of this publisher in the table of traffic."""
+        """Give the row of this publisher in the table of traffic."""
         curve, at = self.curve, self.worst
         numbers = (curve.scales_s[at], curve.dispersion[at], curve.standard_error[at])
         return (
@@ -158,7 +161,10 @@ def _kind(
 
 
 def _rejecting(curve: Curve) -> int | None:
-    """The length of time at which counts surely vary more than expected, the surest; None: none."""
+    """Find at which length of time counts most surely vary more than expected; None: none.
+
+    It is given by its index.
+    """
     limit = np.maximum(CLEARLY * curve.expected, NEGLIGIBLE)
     beyond = np.where(curve.dispersion > limit, curve.score, 0.0)
     at = int(beyond.argmax())
@@ -166,14 +172,14 @@ def _rejecting(curve: Curve) -> int | None:
 
 
 def _too_regular(curve: Curve, rate_per_s: float) -> bool:
-    """Whether counts over long times surely vary less than independent intervals make them."""
+    """Test whether counts over long times surely vary less than independent intervals make them."""
     is_less = CLEARLY * curve.dispersion < curve.expected
     long = (curve.scales_s * rate_per_s > REGULAR_FROM) & (curve.expected > NEGLIGIBLE)
     return bool((is_less & long & (curve.score < -SURE)).any())
 
 
 def _in_phase(plain: Traffic, name: str, clock: SharedClock) -> Traffic:
-    """A publisher that keeps the beat of a clock with others."""
+    """Describe a publisher that keeps the beat of a clock with others."""
     wide_s = math.sqrt(12.0) * clock.jitters_s[plain.publisher]
     offset_s = (clock.offsets_s[plain.publisher] - wide_s / 2.0) % clock.period_s
     publishes = Publishing(
@@ -190,7 +196,10 @@ def _in_phase(plain: Traffic, name: str, clock: SharedClock) -> Traffic:
 
 
 def _batched(plain: Traffic, batches: Batches, sample: Sample) -> Traffic | None:
-    """Several events at one instant, more than the clock's resolution makes of single ones."""
+    """Describe several events at one instant; None where there are not.
+
+    They must be more than the clock's resolution makes of single ones.
+    """
     instants, events = batches.sum_of("instants"), batches.total
     size, squared = events / instants, batches.sum_of(SCALE_SUMS[0]) / instants
     chance = _by_resolution(batches)
@@ -214,7 +223,7 @@ def _batched(plain: Traffic, batches: Batches, sample: Sample) -> Traffic | None
 
 
 def _by_resolution(batches: Batches) -> float:
-    """Events at one instant, in the mean, where times of single ones are cut to whole units.
+    """Compute the mean of events at one instant, where times of single ones are cut to whole units.
 
     Of batches of unlike rates, those of the busiest count most.
     """
@@ -232,7 +241,7 @@ def _without_zeros(sample: Sample, zeros: int) -> Sample:
 
 
 def _daily(plain: Traffic, day: Day, resolution_s: float) -> Traffic:
-    """A rate that follows the hours; what else there is within hours is looked for."""
+    """Describe a rate that follows the hours; look for what else there is within hours."""
     curve = plain.curve
     mean = float(day.per_s.mean())
     expected = 1.0 + curve.scales_s * day.variance / mean
@@ -255,7 +264,7 @@ def _daily(plain: Traffic, day: Day, resolution_s: float) -> Traffic:
 
 
 def _bursty(plain: Traffic, batches: Batches, at: int) -> Traffic:
-    """Sources that are on and off, by which counts vary as they were measured to."""
+    """Describe sources that are on and off, by which counts vary as they were measured to."""
     curve = plain.curve
     often = curve.dispersion[at] / curve.expected[at]
     why = (

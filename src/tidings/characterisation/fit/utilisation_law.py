@@ -68,7 +68,7 @@ class _Samples:
 
 
 def fit_services(usage: pd.DataFrame) -> list[ResourceFit]:
-    """The service times of every resource, from the rows of the usage statistic."""
+    """Fit the service times of every resource, in seconds, from the rows of the usage statistic."""
     return [
         _fitted(str(broker), str(resource), _samples(rows))
         for (broker, resource), rows in usage.groupby(["broker", "resource"], sort=True)
@@ -145,7 +145,7 @@ class _Line:
 
 
 def _line(seen: _Samples) -> _Line:
-    """The line of some samples, with a background load where it stands out."""
+    """Fit the line of some samples, with a background load where it stands out."""
     busy = seen.busy * seen.weights
     if _tells_background(seen):
         coefficients, errors, explained = regression(_with_ones(seen), busy)
@@ -168,20 +168,20 @@ def _line(seen: _Samples) -> _Line:
 
 
 def _with_ones(seen: _Samples) -> Floats:
-    """The throughputs, and a column for the background load, weighted."""
+    """Put the throughputs beside a column for the background load, weighted."""
     ones = np.ones(len(seen.busy))
     rates: Floats = np.column_stack([seen.rates_per_s, ones]) * seen.weights[:, None]
     return rates
 
 
 def _tells_background(seen: _Samples) -> bool:
-    """Whether a background load could be told apart from the events at all."""
+    """Test whether a background load could be told apart from the events at all."""
     count, kinds = seen.rates_per_s.shape
     return count >= kinds + 3 and _condition(_with_ones(seen)) <= MOST_CONDITION
 
 
 def _hidden(seen: _Samples, line: _Line) -> tuple[float, tuple[float, ...]]:
-    """The background load that a line through the origin may hide, and errors of S that heed it.
+    """Bound the background load that a line through the origin may hide; widen errors of S by it.
 
     The line holds if there is none. What counts is its upper limit (95 %), where that is not
     negligible; no sample can be less busy than the background. Errors reach to the S it would give.
@@ -200,7 +200,7 @@ def _hidden(seen: _Samples, line: _Line) -> tuple[float, tuple[float, ...]]:
 
 
 def _is_idle(seen: _Samples, line: _Line, at: int) -> bool:
-    """Whether a type may well take no time, and at most a negligible share of the load."""
+    """Test whether a type may well take no time, and at most a negligible share of the load."""
     service_s, error_s = line.services_s[at], line.services_se_s[at]
     rate, busy = float(seen.rates_per_s[:, at].mean()), float(seen.busy.mean())
     rounding = abs(service_s) * rate <= 1e-9 * busy
@@ -211,7 +211,7 @@ def _is_idle(seen: _Samples, line: _Line, at: int) -> bool:
 
 
 def regression(rates: Floats, busy: Floats) -> tuple[Floats, Floats, float]:
-    """Coefficients of all columns, standard errors, and the explained share of variance.
+    """Compute coefficients of all columns, standard errors, and the explained share of variance.
 
     Errors hold where some intervals scatter more than others (White's, with n/(n − k)).
     """
@@ -256,7 +256,7 @@ def _unsure(types: list[str]) -> str:
 
 
 def fit_rows(fits: Sequence[ResourceFit]) -> Iterator[dict[str, object]]:
-    """The fits as rows of a table, one for each resource and event type."""
+    """Yield the fits as rows of a table, one for each resource and event type."""
     for fit in fits:
         for kind, service_s in fit.services_s.items():
             yield {

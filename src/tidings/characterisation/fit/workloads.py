@@ -46,7 +46,10 @@ FLOW = ["type", "publisher"]
 
 
 def routing_table(cells: pd.DataFrame) -> pd.DataFrame:
-    """Routing probabilities for (type, publisher, broker, next broker), with standard errors."""
+    """Compute routing probabilities for (type, publisher, broker, next broker).
+
+    Standard errors come with them.
+    """
     visits = cells.groupby([*FLOW, "broker"])["rows"].sum().rename("visits").reset_index()
     sent = cells[[*FLOW, "broker", "sent_to", "rows"]].explode("sent_to").dropna()
     sent = sent.rename(columns={"sent_to": "next_broker"})
@@ -59,7 +62,7 @@ def routing_table(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def dissemination(cells: pd.DataFrame) -> pd.DataFrame:
-    """The way to every broker at which events of a flow were seen, with how many came that way.
+    """List the path to every broker at which events of a flow were seen, with how many came by it.
 
     Where a broker is reached by several ways there is a row for each, without repetitions.
     """
@@ -79,7 +82,7 @@ def dissemination(cells: pd.DataFrame) -> pd.DataFrame:
 def _ways_to(
     broker: str, inward: dict[str, list[str]], path: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Who published it, and the brokers on the way."""
+    """Yield who published it, and the brokers on the path, for every path to a broker."""
     for came_from in inward.get(broker, []):
         if came_from not in inward:  # not a broker: the publisher
             yield came_from, path
@@ -144,7 +147,7 @@ class MeasuredWorkload:
 
 
 def workload_from_statistics(seen: WorkloadStatistics, how: Measuring) -> MeasuredWorkload:
-    """The same from statistics that have been collected."""
+    """Measure a workload from statistics that have been collected."""
     cells = seen.cells
     if cells.empty:
         raise InvalidTracesError(
@@ -203,7 +206,10 @@ class _Builder:
         )
 
     def _connection(self, arc: Direction) -> Connection:
-        """A way with what was lost on it and, unless its wire is a queue, how long it took."""
+        """Make a connection with what was lost on it and how long it took.
+
+        It takes no time where its wire is a queue.
+        """
         fitted = self.channels.get(arc)
         at = self.wires.centre_of.get(arc)
         delay = NO_TIME if fitted is None or fitted.delay is None else fitted.delay.law
