@@ -167,7 +167,7 @@ def capture(
 def _import_all(
     session: SparkSession, captured: Captured, folder: Path, to: Path, step: Progress
 ) -> Imported:
-    """Reports of servers and heartbeats as tables of a folder, polls of consumers beside them.
+    """Import servers' reports and heartbeats as tables of a folder, polls of consumers beside them.
 
     No trace shows what a JetStream consumer delivers, so its counters are characterised alone.
     """

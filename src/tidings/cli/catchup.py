@@ -112,7 +112,7 @@ def _state(backlog: str | None, stopped: str | None) -> tuple[str, dict[str, Any
 def _from_traces(
     system: System, folder: Path, queue: str | None, master: str | None
 ) -> tuple[str, dict[str, Any]]:
-    """The queue of a system that holds events as its traces end, and how many."""
+    """Find the queue of a system that holds events as its traces end, and how many."""
     from tidings.characterisation.count.backlogs import backlogs, choose_backlog
     from tidings.traces.actions import bring_here
     from tidings.traces.reading import read_traces

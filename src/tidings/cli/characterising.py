@@ -100,7 +100,7 @@ class Work:
     def characterised(
         self, places: Places, back_test: float | None
     ) -> tuple[Characterisation, BackTest | None, Regimes]:
-        """What the traces tell; and, if asked, what their first part foretells, and regimes."""
+        """Characterise the traces; if asked, also what their first part predicts, and regimes."""
         names = table_names(self.traces)
         if names is not None:
             check_tables(self.traces, names, self.base)
@@ -129,7 +129,7 @@ class Work:
         return characterisation, tested, parts
 
     def added(self, store: Path, margin_s: float | None) -> Characterisation:
-        """What a store tells when the traces have been added to it."""
+        """Add the traces to a store, and characterise it."""
         names = table_names(self.traces)
         if names is not None:
             require_tables(self.traces, NEEDED, names)
@@ -193,7 +193,7 @@ def _write_report(
 
 
 def _figure(tested: BackTest) -> Figure:
-    """The verdict of a back-test, for the first screen of a page."""
+    """Make the figure of a back-test's verdict, for the first screen of a page."""
     verdict = tested.verdict
     shares = f"{verdict.predicted:.3f} predicted, {verdict.unseen:.3f} unseen"
     said = "covered by stated errors" if verdict.is_covered else "NOT covered by stated errors"
@@ -203,7 +203,7 @@ def _figure(tested: BackTest) -> Figure:
 
 
 def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:
-    """All numbers that have a standard error: those of the system, and waits at its brokers."""
+    """Tabulate all numbers with a standard error: those of the system, and waits at its brokers."""
     parts = [characterisation.parameters, characterisation.waits]
     return pd.concat([each for each in parts if len(each)] or parts[:1], ignore_index=True)
 

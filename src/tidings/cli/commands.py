@@ -49,7 +49,7 @@ EPILOGUE = (
 
 
 def name_in_python(command: str) -> str:
-    """What the module and the function of a command are called.
+    """Name the module and the function of a command.
 
     >>> name_in_python("predict"), name_in_python("import")
     ('predict', 'import_')
@@ -61,20 +61,20 @@ class Commands(Listing):
     """The commands, each imported when it is asked for; what it works with, when it works."""
 
     def headings(self, ctx: Any) -> Mapping[str, Sequence[str]]:
-        """Their names, by what they are for."""
+        """List their names, by what they are for."""
         return GROUPS
 
     def help_of(self, ctx: Any, name: str) -> str:
-        """The help of a command, whose options need not be looked at for it."""
+        """Give the help of a command, whose options need not be looked at for it."""
         made = _made(name)
         return str(made.info.help if isinstance(made, typer.Typer) else made.__doc__)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the help."""
+        """List their names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, or None."""
+        """Give the command of this name, or None."""
         if cmd_name not in COMMANDS:
             return None
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -34,7 +34,7 @@ _OPEN_END = "at least "  # before a count: more may follow, so the time left is 
 
 
 def out() -> Console:
-    """The console for results; in a pipe it is wide, unless COLUMNS says how wide."""
+    """Make the console for results; in a pipe it is wide, unless COLUMNS says how wide."""
     from rich.console import Console
 
     class Results(Console):
@@ -53,13 +53,13 @@ def write_no_more() -> None:
 
 
 def _asked_width() -> int | None:
-    """How wide the caller wants lines, in characters; None where that is not said."""
+    """Read how wide the caller wants lines, in characters; None where that is not said."""
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isdecimal() and int(columns) > 0 else None
 
 
 def err() -> Console:
-    """The console for everything that is not the result."""
+    """Make the console for everything that is not the result."""
     from rich.console import Console
 
     return Console(file=cast(IO[str], _Tame(sys.stderr)), soft_wrap=True)
@@ -87,7 +87,7 @@ class _Tame:
 
 
 def _text(*parts: str | tuple[str, str]) -> Text:
-    """Texts one after the other, as they are; a pair is a text and its colour."""
+    """Join texts one after the other, as they are; a pair is a text and its colour."""
     from rich.text import Text
 
     return Text.assemble(*parts)
@@ -147,7 +147,7 @@ def complain_of_fault(message: str) -> None:
 
 
 def failure_document(error: Exception, *, kind: str, message: str, code: int) -> dict[str, Any]:
-    """What went wrong, for a program: problems one by one, where there is a list of them."""
+    """Describe what went wrong, for a program: problems one by one, where there is a list."""
     said: dict[str, Any] = {"kind": kind, "message": message, "exit_code": code}
     if isinstance(error, InvalidInputError):
         said["message"] = error.headline
@@ -164,7 +164,7 @@ def _headline(error: TidingsError) -> str:
 
 
 def _roughly(time_s: float) -> str:
-    """A time without decimals, in seconds, minutes or hours."""
+    """Write a time without decimals, in seconds, minutes or hours."""
     unit, size_s = next(
         (each for each in (("h", 3600.0), ("min", 60.0)) if time_s >= 1.5 * each[1]), ("s", 1.0)
     )

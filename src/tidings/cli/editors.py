@@ -41,7 +41,7 @@ def install_schema(systems: list[Path]) -> None:
 
 
 def _systems_here() -> list[Path]:
-    """The YAML files of this folder that are systems."""
+    """List the YAML files of this folder that are systems."""
     files = [*Path().glob("*.yaml"), *Path().glob("*.yml")]
     return [each for each in sorted(files) if _SYSTEM.search(_text(each))]
 

@@ -127,7 +127,7 @@ def generate(
 
 
 def _clocks(ahead: Sequence[str]) -> dict[str, float]:
-    """By how many seconds each named clock is ahead."""
+    """Read by how many seconds each named clock is ahead."""
     ahead_s = {}
     for text in ahead:
         name, equals, time = text.rpartition("=")

@@ -171,6 +171,6 @@ def _poll(url: str, format_: str, sources: list[str], every_s: float, for_s: flo
 
 
 def _tables(reader: Reader, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
-    """The tables that an import will write."""
+    """List the tables that an import will write."""
     names = reader.tables if columns is None else tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names

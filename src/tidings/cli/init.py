@@ -167,7 +167,7 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
 
 
 def _of_servers(source: list[str], asked: _Asked) -> _Draft:
-    """What running brokers tell; the first word may say which kind they are."""
+    """Draft a system from what running brokers tell; the first word may say which kind they are."""
     from tidings.running.network import assumptions, file_text
 
     named = source[0] in _KINDS
@@ -182,7 +182,7 @@ def _of_servers(source: list[str], asked: _Asked) -> _Draft:
 
 
 def _kind_of(address: str) -> str:
-    """The kind of broker that an address begins with; NATS where it is not said."""
+    """Find the kind of broker that an address begins with; NATS where it is not said."""
     scheme = address.partition("://")[0].removesuffix("s")
     return scheme if scheme in ("mqtt", "kafka") else "nats"
 
@@ -210,7 +210,7 @@ def _check(kind: str, addresses: list[str], asked: _Asked) -> None:
 def _ask(
     kind: str, addresses: list[str], asked: _Asked, step: Progress
 ) -> tuple[Network, tuple[str, ...]]:
-    """What brokers of one kind tell, and what they were asked."""
+    """Ask brokers of one kind; gives what they tell, and what they were asked."""
     if kind == "mqtt":
         from tidings.running.mqtt import read_mqtt
 
@@ -239,7 +239,10 @@ def _of_nats(addresses: list[str], asked: _Asked) -> tuple[Network, tuple[str, .
 
 
 def _of_graph(path: Path) -> _Draft:
-    """Brokers and links of a graph, with services and two clients to make it a whole system."""
+    """Draft a system from brokers and links of a graph.
+
+    Services and two clients are added to make it a whole system.
+    """
     from tidings.model.graph_files import read_topology
     from tidings.model.yaml_text import dump
 

@@ -31,7 +31,7 @@ _asked_at: list[float] = []
 
 
 def heed() -> None:
-    """Have Ctrl-C end this command; to be called again when a library took the signal over."""
+    """Let Ctrl-C end this command; to be called again when a library took the signal over."""
     with contextlib.suppress(ValueError):  # not the main thread, which alone is interrupted
         for each in _SIGNALS:
             if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # not under nohup
@@ -40,7 +40,7 @@ def heed() -> None:
 
 
 def asked() -> bool:
-    """Whether Ctrl-C was pressed: then whatever fails, fails because of it."""
+    """Test whether Ctrl-C was pressed: then whatever fails, fails because of it."""
     return bool(_asked_at)
 
 
@@ -60,7 +60,7 @@ def leave() -> NoReturn:
 
 
 def look_on() -> None:
-    """Have a thread wait for signals, to end this command where its main thread does not."""
+    """Start a thread that waits for signals, to end this command where its main thread does not."""
     coming, written = os.pipe()
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)  # whatever the main thread does

@@ -30,7 +30,7 @@ class Listing(TyperGroup):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options of the group, if any is given: to read one imports a library of checks."""
+        """List the group's options, if any is given: to read one imports a library of checks."""
         return [] if self._command_first else super().get_params(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -41,11 +41,11 @@ class Listing(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def headings(self, ctx: Any) -> Mapping[str, Sequence[str]]:
-        """The names of the commands, by what they are listed under."""
+        """List the names of the commands, by what they are listed under."""
         return {"Commands": self.list_commands(ctx)}
 
     def help_of(self, ctx: Any, name: str) -> str:
-        """The help of the command of this name."""
+        """Give the help of the command of this name."""
         command: Any = self.get_command(ctx, name)
         return str(command.help)
 

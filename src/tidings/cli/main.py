@@ -12,7 +12,7 @@ from tidings.cli import interrupts
 
 
 def main() -> NoReturn:
-    """The entry point of the command ``tidings``."""
+    """Run the command ``tidings``: its entry point."""
     interrupts.heed()
     interrupts.look_on()
     try:

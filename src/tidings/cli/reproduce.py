@@ -40,11 +40,11 @@ class Studies(Listing):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the studies."""
+        """List the names of the studies."""
         return list(_studies().NAMES) if clone() else []
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command that runs the study of this name, or None."""
+        """Give the command that runs the study of this name, or None."""
         return _studies().command(cmd_name) if clone() else None
 
 

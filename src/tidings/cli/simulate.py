@@ -150,7 +150,7 @@ def simulate(
 
 
 def _on_spark(master: str, step: Callable[[str], None]) -> Callable[..., Outcome]:
-    """The simulation with its replications on some Spark, started when there is work for it."""
+    """Make a simulation that runs its replications on Spark, started when there is work for it."""
     from tidings.cli import spark
     from tidings.simulation.run import simulate as simulate_outcome
     from tidings.sweeps.replications import replicate_on
@@ -164,14 +164,14 @@ def _on_spark(master: str, step: Callable[[str], None]) -> Callable[..., Outcome
 
 
 def _refuse_many_runs(context: typer.Context) -> None:
-    """With traces one run is recorded, so what was said about many would be ignored."""
+    """Refuse options for many runs: with traces one run is recorded, so they would be ignored."""
     given = _given(context, OF_MANY_RUNS)
     if given:
         raise typer.BadParameter(f"--traces records a single run; leave {', '.join(given)} out")
 
 
 def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
-    """Those of the options that stand on the command line, as they stand there."""
+    """List those of the options that stand on the command line, as they stand there."""
     sources = {name: context.get_parameter_source(name) for name in names}
     return [
         "--" + name.replace("_", "-")

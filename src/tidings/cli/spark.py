@@ -33,7 +33,7 @@ def choose(settings: Sequence[str]) -> None:
 def started(
     master: str | None, *, memory: str | None = None, small: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for one command. Interrupted, it takes the embedded Java with it at once."""
+    """Start a session for one command. Interrupted, it takes the embedded Java with it at once."""
     from tidings.traces.session import end_java, is_exposed, spark_session
 
     if is_exposed(master):

@@ -142,7 +142,7 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
 def _spreading(
     spreads: DataFrame, window: TraceWindow, what: str
 ) -> tuple[Spreading, list[dict[str, float | None]]]:
-    """How something spreads, and B with errors where it reaches the shares that are shown."""
+    """Measure how something spreads, and B with errors where it reaches the shares shown."""
     from tidings.characterisation.count.spreading import reached_by, spread_statistics
     from tidings.characterisation.fit.rapidity import read_reached, read_spreading
     from tidings.traces.actions import bring_here
@@ -167,7 +167,7 @@ def _document(spreading: Spreading, points: list[dict[str, float | None]]) -> di
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers as JSON has them: what is not known is null."""
+    """Convert numbers to what JSON has: what is not known is null."""
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 

@@ -66,7 +66,7 @@ class Traffic:
         return self.folder / "traces"
 
     def slow_down(self) -> None:
-        """Have a broker take so many times as long for everything from now on."""
+        """Make a broker take ``TIMES_SLOWER`` times as long for everything from now on."""
         (self.folder / _SLOW_FILE).touch()
 
     def check(self) -> None:

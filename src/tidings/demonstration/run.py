@@ -70,7 +70,7 @@ class Demonstration:
         return tuple(dict.fromkeys(every))
 
     def to_document(self) -> dict[str, Any]:
-        """The findings as plain data for JSON."""
+        """Give the findings as plain data for JSON."""
         outcomes = (self.measured, self.predicted, self.simulated)
         document = {
             "folder": str(self.folder),
@@ -194,7 +194,7 @@ def _write(result: Demonstration, truth: System, place: Path) -> None:
 
 
 def with_truth(parameters: pd.DataFrame, truth: System, fitted: System) -> pd.DataFrame:
-    """The table of parameters with a column ``truth``, empty where the true system has none."""
+    """Add a column ``truth`` to the table of parameters, empty where the true system has none."""
     known = dict(_true_values(truth, fitted))
     return parameters.assign(truth=parameters["path"].map(known))
 
@@ -205,7 +205,10 @@ def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
 
 
 def _of_contents(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
-    """Contents are numbered in the order in which they were learnt, so they are found by event."""
+    """Yield the true shares of contents, each with its parameter's path.
+
+    Contents are numbered in the order in which they were learnt, so they are looked up by event.
+    """
     true_shares = {
         (publisher.name, row.text): row.probability
         for publisher in truth.publishers

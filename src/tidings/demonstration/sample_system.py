@@ -132,7 +132,7 @@ def _airports() -> dict[str, Any]:
 
 
 def _subscribers() -> dict[str, Any]:
-    """Desks, funds, airlines and screens, spread over the brokers, each with a taste of its own."""
+    """Make desks, funds, airlines and screens, spread over the brokers, each with its own taste."""
     random = np.random.default_rng(2026)
     brokers = list(BROKERS)
     subscribers: dict[str, Any] = {}

@@ -36,7 +36,7 @@ class Pages:
             self._headers["Authorization"] = f"Basic {code}"
 
     def read(self, page: str, **options: str | int) -> Any:
-        """The JSON document of a page; raises EngineError where there is none."""
+        """Read the JSON document of a page; raises EngineError where there is none."""
         query = f"?{urllib.parse.urlencode(options)}" if options else ""
         address = f"{self.base}/{page}{query}"
         self._asked.append(f"GET {address}")
@@ -58,7 +58,7 @@ class Pages:
 
 
 def hidden(url: str) -> str:
-    """An address without the user and password in it, for messages.
+    """Remove user and password from an address, for messages.
 
     >>> hidden("nats://me:secret@host:4222")
     'nats://host:4222'

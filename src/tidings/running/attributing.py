@@ -30,7 +30,7 @@ class Attribution:
     explained: Floats
 
     def of(self, subject: str) -> list[tuple[str, float]]:
-        """Who sends on a subject, with which share of its messages; nobody if it is unknown."""
+        """List who sends on a subject, and which share of its messages; nobody if it is unknown."""
         if subject not in self.subjects:
             return []
         row = self.shares[self.subjects.index(subject)]
@@ -70,7 +70,7 @@ def attribute(
 
 
 def _sure_weights(known: Floats, grown: Floats) -> Floats:
-    """Weights of known columns that explain a growth, without those that may as well be noise."""
+    """Compute weights of known columns that explain a growth, without those that may be noise."""
     weights = np.zeros(known.shape[1])
     support = np.flatnonzero(known.any(axis=0))
     while support.size:
@@ -97,7 +97,7 @@ class Names:
 
 
 def counted(moments: Sequence[float], edges: Sequence[float]) -> Floats:
-    """How many moments lie between each two edges.
+    """Count the moments between each two edges.
 
     >>> counted([0.5, 1.5, 1.6], [0.0, 1.0, 2.0]).tolist()
     [1.0, 2.0]

@@ -165,7 +165,7 @@ class _Capture:
 
     @contextlib.asynccontextmanager
     async def _beside(self, servers: dict[str, _Server]) -> AsyncIterator[None]:
-        """What goes on while messages are traced: heartbeats, and polls of consumers."""
+        """Run what goes on while messages are traced: heartbeats, and polls of consumers."""
         clients = []
         for name, server in servers.items():
             try:
@@ -186,7 +186,7 @@ class _Capture:
             self._beatless += [str(each) for each in ended if isinstance(each, Exception)]
 
     def _servers(self, addresses: Sequence[str]) -> dict[str, _Server]:
-        """The servers behind these pages, by name, and where clients reach them."""
+        """List the servers behind these pages, by name, and where clients reach them."""
         servers = {}
         for address in addresses:
             pages = Pages(address, [])
@@ -203,7 +203,7 @@ class _Capture:
         return client
 
     async def _take(self, message: Any) -> None:
-        """A message that was published; reports and traced copies are none of them."""
+        """Take in a message that was published; reports and traced copies are none of them."""
         if message.subject.startswith(_TRACES):
             return
         size = len(message.data)
@@ -307,7 +307,10 @@ class _Capture:
         return heard, lines
 
     def _report(self, data: bytes) -> str | None:
-        """A server's report as a line: without our own listener, with the message's own size."""
+        """Write a server's report as a line: without our own listener, with the message's own size.
+
+        None where it is not of a message that was traced.
+        """
         report = json_text.parse(data)
         request = report.get("request") or {}
         headers = request.get("header") or {}
@@ -353,7 +356,10 @@ class _Capture:
 
 
 def _counters(servers: dict[str, _Server]) -> tuple[Counters, dict[str, tuple[str, str]]]:
-    """What every client has sent so far, and its name and server; one name is one sender."""
+    """Read what every client has sent so far, in messages and bytes, and its name and server.
+
+    Connections of one name at one server are one sender.
+    """
     counters: Counters = {}
     homes = {}
     for server, each in servers.items():

@@ -178,7 +178,7 @@ class WebFiles:
             inbox.put(table, begin, begin + len(whole), {f"{table}.jsonl": whole})
 
     def _read(self, file: str, begin: int) -> bytes | None:
-        """The bytes of a file from an offset on, so many at most; None: there is no such file."""
+        """Read bytes of a file from an offset on, so many at most; None: there is no such file."""
         address = f"{self._base}/{file}"
         wanted = {"Range": f"bytes={begin}-{begin + _MOST_BYTES - 1}"}
         request = urllib.request.Request(address, headers=self._headers | wanted)

@@ -131,7 +131,7 @@ def _header(report: Mapping[str, Any], name: str) -> str:
 
 
 def _ns(text: str) -> int:
-    """Nanoseconds since 1970 of a moment as NATS writes it.
+    """Convert a moment as NATS writes it to nanoseconds since 1970.
 
     >>> _ns("1970-01-01T00:00:01.000000012Z"), _ns("1970-01-01T01:00:02+01:00")
     (1000000012, 2000000000)

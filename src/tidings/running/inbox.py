@@ -29,7 +29,7 @@ class Inbox:
                 shutil.rmtree(each)
 
     def reached(self, key: str) -> int:
-        """Where the next piece of this key begins; 0 where none has been read."""
+        """Find where the next piece of this key begins; 0 where none has been read."""
         ends = [int(piece[3]) for piece in self._pieces() if piece[1] == key]
         return max(ends, default=0)
 
@@ -45,7 +45,7 @@ class Inbox:
         keep_on_disk(self.folder)
 
     def pieces(self) -> list[str]:
-        """The names of all pieces that are there."""
+        """List the names of all pieces that are there."""
         return [piece[0] for piece in self._pieces()]
 
     def clear(self, taken: Iterable[str]) -> None:

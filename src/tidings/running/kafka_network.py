@@ -82,7 +82,7 @@ def kafka_network(first: Round, second: Round) -> Network:
 
 
 def _publisher(topic: str, count: int, elapsed_s: float) -> Publisher:
-    """The one producer of a topic that stands for all: Kafka does not tell who produces."""
+    """Make the one producer of a topic that stands for all: Kafka does not tell who produces."""
     said = f"{count} messages in {elapsed_s:.3g} s; at random times, as far as known"
     none = f"no message came in {elapsed_s:.3g} s (--for), so it is about this or less"
     return Publisher(
@@ -120,7 +120,7 @@ def _subscriber(
 
 
 def _processing(rates: Mapping[Partition, float], owned: Mapping[Partition, str]) -> Figure:
-    """A handling time with which the busiest member keeps up."""
+    """Assume a handling time with which the busiest member keeps up."""
     busy: dict[str, float] = {}
     for partition, rate in rates.items():
         busy[owned.get(partition, "")] = busy.get(owned.get(partition, ""), 0.0) + rate
@@ -182,7 +182,7 @@ def _differ(counts: Sequence[int]) -> bool:
 
 
 def _shares(counts: Sequence[int]) -> list[str]:
-    """Shares with five digits, of which the largest takes what rounding leaves.
+    """Compute shares with five digits, of which the largest takes what rounding leaves.
 
     >>> _shares([1, 1, 1])
     ['0.33334', '0.33333', '0.33333']
@@ -196,7 +196,7 @@ def _shares(counts: Sequence[int]) -> list[str]:
 def _notes(
     first: Round, second: Round, groups: Sequence[Group], counts: Mapping[str, int]
 ) -> Iterator[str]:
-    """What to know beside the file."""
+    """Yield what to know beside the file."""
     read = {topic for group in groups for topic in _topics(group)}
     idle = [topic for topic, count in counts.items() if not count and topic not in read]
     if idle and len(idle) < len(counts):
@@ -225,12 +225,12 @@ def _notes(
 
 
 def _topics(group: Group) -> list[str]:
-    """The topics that a group reads, or has read."""
+    """List the topics that a group reads, or has read."""
     owned = (each for member in group.members for each in member.partitions)
     return sorted({topic for topic, _ in (*owned, *group.committed)})
 
 
 def _behind(group: Group | None, ends: Mapping[Partition, int]) -> int:
-    """How many messages a group has not committed yet."""
+    """Count the messages that a group has not committed yet."""
     committed = {} if group is None else group.committed
     return sum(max(0, ends[each] - done) for each, done in committed.items() if each in ends)

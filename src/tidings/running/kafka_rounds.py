@@ -256,6 +256,6 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _reason(problem: BaseException) -> str:
-    """What the client says went wrong, in its own words."""
+    """Give what the client says went wrong, in its own words."""
     said: Any = problem.args[0] if problem.args else None
     return str(said.str()) if hasattr(said, "str") else str(problem) or "no answer in time"

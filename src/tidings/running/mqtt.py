@@ -118,7 +118,7 @@ def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> N
 
 
 def _publishers(one: Heard, origin: dict[str, Heard]) -> list[Publisher]:
-    """The one publisher of a broker that stands for all who publish there."""
+    """Make the one publisher of a broker that stands for all who publish there; none if none do."""
     mine = Counter({t: n for t, n in one.messages.items() if origin[t] is one})
     total = mine.total()
     if not total:

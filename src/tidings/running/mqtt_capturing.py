@@ -151,7 +151,7 @@ class _Event:
 
 
 def _joined(bridges: Sequence[str], names: Sequence[str]) -> nx.Graph:
-    """The brokers and their bridges, which must lead from each to each in one way."""
+    """Make the graph of brokers and bridges; exactly one path must join each two brokers."""
     joined = nx.Graph(bridge_ends(each, names) for each in bridges)
     joined.add_nodes_from(names)
     if len(names) == 2:
@@ -200,7 +200,7 @@ def _captured(
 
 
 def _events(passing: _Passing) -> Iterator[_Event]:
-    """What passed as events: the first of a kind at one broker is the first at the others.
+    """Yield what passed as events: the first of a kind at one broker is the first at the others.
 
     What is heard more often at another broker than where it enters is a copy, and does not count.
     """
@@ -235,7 +235,7 @@ def _events(passing: _Passing) -> Iterator[_Event]:
 
 
 def _origins(passing: _Passing) -> dict[str, str]:
-    """By topic: the broker where its messages are mostly heard first."""
+    """Find, by topic, the broker where its messages are mostly heard first."""
     first: dict[str, Counter[str]] = defaultdict(Counter)
     for (topic, _), heard in passing.at_ns.items():
         for place in range(max(map(len, heard.values()))):
@@ -245,7 +245,7 @@ def _origins(passing: _Passing) -> dict[str, str]:
 
 
 def _copies(passing: _Passing, origin: Mapping[str, str]) -> list[str]:
-    """Brokers that hear messages more often than they are published."""
+    """List the brokers that hear messages more often than they are published."""
     more = {
         name
         for (topic, _), heard in passing.at_ns.items()
@@ -291,7 +291,7 @@ def _publications(events: Sequence[_Event], lifetime_ns: int | None) -> pa.Table
 
 
 def _hops(events: Sequence[_Event], joined: nx.Graph) -> pa.Table:
-    """Where events passed, along bridges from where they entered."""
+    """Tabulate where events passed, along bridges from where they entered."""
     trees = {origin: nx.bfs_tree(joined, origin) for origin in joined}
     rows = []
     for each in events:
@@ -335,7 +335,10 @@ def _deliveries(events: Sequence[_Event]) -> pa.Table:
 
 
 def _subscriptions(wanted: Mapping[str, set[str]], at_ns: int) -> pa.Table:
-    """A listener wants what came to it; that bridges keep other topics from it is no loss."""
+    """Tabulate what each listener wants: what came to it.
+
+    That bridges keep other topics from it is no loss.
+    """
     some = {broker: sorted(topics) for broker, topics in wanted.items() if topics}
     columns = {
         "subscription": [f"listener at {broker}/1" for broker in some],

@@ -69,7 +69,7 @@ class Counts:
         self.elapsed_s = min(self._elapsed_s(server) for server in self.names)
 
     def clients(self) -> list[Client]:
-        """Clients at all servers, connections of one name taken together."""
+        """List the clients at all servers, connections of one name taken together."""
         clients: dict[tuple[str, str, str], Client] = {}
         for server, name in self.names.items():
             before = {each.get("cid"): each for each in self._rows(self._first, server, "connz")}
@@ -84,7 +84,7 @@ class Counts:
         return list(clients.values())
 
     def streams(self) -> list[Stream]:
-        """Streams of JetStream with their consumers, each once, at its leader."""
+        """List the streams of JetStream with their consumers, each once, at its leader."""
         return [
             stream
             for server in self.names
@@ -95,7 +95,7 @@ class Counts:
         ]
 
     def joins(self) -> list[Join]:
-        """Pairs of servers that are joined by routes, leaf nodes or gateways, each once."""
+        """List pairs of servers that are joined by routes, leaf nodes or gateways, each once."""
         joins: dict[frozenset[str], Join] = {}
         for server, name in self.names.items():
             for other, kind, row in _neighbours(self._second.servers[server]):
@@ -162,12 +162,12 @@ class Counts:
 
 
 def client_name(connection: Documents, server: str) -> str:
-    """What a client is called: as it says itself, or by the server's number for it."""
+    """Name a client: as it calls itself, or by the server's number for it."""
     return str(connection.get("name") or f"client-{connection.get('cid')}@{server}")
 
 
 def _server_names(taken: Round) -> dict[str, str]:
-    """Names of servers by id; the id where two have one name."""
+    """Name servers by id; by the id itself where two have one name."""
     names = {
         server: str(documents["varz"].get("server_name") or server)
         for server, documents in taken.servers.items()
@@ -177,7 +177,7 @@ def _server_names(taken: Round) -> dict[str, str]:
 
 
 def _neighbours(documents: Documents) -> Iterator[tuple[str, str, Documents]]:
-    """Each server that this one is joined to: its id or name, by what, and its row."""
+    """Yield each server that this one is joined to: its id or name, by what, and its row."""
     for row in _list(documents["routez"], "routes"):
         yield str(row.get("remote_id")), "route", row
     for row in _list(documents["leafz"], "leafs"):
@@ -201,7 +201,7 @@ def _consumer(before: Documents, now: Documents, elapsed_s: float) -> Consumer:
 
 
 def _growth(before: Documents, now: Documents, name: str) -> float:
-    """By how much a counter grew; one that is smaller than before began anew."""
+    """Compute by how much a counter grew; one that is smaller than before began anew."""
     after, earlier = now.get(name), before.get(name)
     if not isinstance(after, int | float):
         return 0.0

@@ -44,7 +44,7 @@ Wants = dict[str, dict[str, str] | str]
 
 
 def nats_network(first: Round, second: Round) -> Network:
-    """What two rounds tell of a network; rates are the growth of counters in between."""
+    """Make the network that two rounds describe; rates are the growth of counters in between."""
     counts = Counts(first, second)
     clients, streams, joins = counts.clients(), counts.streams(), counts.joins()
     accounts = {client.account for client in clients if client.patterns or client.queues}
@@ -85,7 +85,7 @@ def nats_network(first: Round, second: Round) -> Network:
 
 
 def _only_acknowledges(client: Client) -> bool:
-    """Whether a client sends no more than acks and requests for what it is handed as answers."""
+    """Test if a client sends no more than acks and requests for what it is handed as answers."""
     return client.answers > 0 and client.sent <= _ACKS * client.answers + _IDLE
 
 
@@ -97,7 +97,7 @@ def _link(join: Join) -> Link:
 
 
 def _with_entry(publisher: Publisher) -> Publisher:
-    """The same publisher, whose events name the server where they enter."""
+    """Add to a publisher's events the name of the server where they enter."""
     events = tuple((share, {_ENTERS: publisher.at, **event}) for share, event in publisher.events)
     return replace(publisher, events=events)
 
@@ -134,7 +134,7 @@ def _publishers(
 
 
 def _pattern_rates(clients: list[Client], streams: list[Stream], account: str) -> dict[str, float]:
-    """How often each pattern is handed an event, per second; the mean of those who share it."""
+    """Compute how many events a second each pattern is handed: the mean of those who share it."""
     rates: defaultdict[str, list[float]] = defaultdict(list)
     queues: Counter[tuple[str, str]] = Counter()
     for client in clients:
@@ -163,7 +163,7 @@ def _plain_subscribers(clients: list[Client], by_account: bool) -> Iterator[Subs
 
 
 def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[Subscriber]:
-    """Queue groups of core NATS; a group spread over servers stands where most members are."""
+    """Yield queue groups of core NATS; one spread over servers is put where most members are."""
     members: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for client in clients:
         for pattern, queue in client.queues:
@@ -206,7 +206,7 @@ def _consumer_patterns(consumer: Consumer, stream: Stream) -> tuple[str, ...]:
 
 
 def _time_in_flight(consumer: Consumer) -> Figure:
-    """The mean time from hand-out to ack, by Little's law, as the handler's time."""
+    """Estimate the handler's time as the mean time from hand-out to ack, by Little's law."""
     if consumer.delivered <= 0 or consumer.in_flight <= 0:
         return _HANDLER
     mean = seconds(consumer.in_flight / consumer.delivered)
@@ -248,14 +248,14 @@ def _event(subject: str, account: str, by_account: bool) -> dict[str, str]:
 
 
 def _distinct(clients: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """A name for each client; that of its server is added where several servers have one."""
+    """Name each client; the name of its server is added where several servers have one so named."""
     pairs = list(dict.fromkeys(clients))
     times = Counter(name for name, _ in pairs)
     return {(n, server): f"{n}@{server}" if times[n] > 1 else n for n, server in pairs}
 
 
 def _named_apart(subscribers: list[Subscriber]) -> list[Subscriber]:
-    """Subscribers of one name numbered from the second on."""
+    """Number subscribers of one name from the second on."""
     seen: Counter[str] = Counter()
     apart = []
     for each in subscribers:

@@ -68,7 +68,7 @@ def _round(urls: Sequence[str], credentials: str | None) -> Round:
 
 
 def _read(url: str, asked: list[str]) -> dict[str, Documents]:
-    """What one server's pages say."""
+    """Read all pages of one server, by its id."""
     pages = Pages(url, asked)
     varz = read_varz(pages)
     documents = {
@@ -81,7 +81,7 @@ def _read(url: str, asked: list[str]) -> dict[str, Documents]:
 
 
 def read_varz(pages: Pages) -> Documents:
-    """A server's own page about itself; raises EngineError where it is none."""
+    """Read a server's own page about itself; raises EngineError where it is none."""
     varz = pages.read("varz")
     if not isinstance(varz, dict) or "server_id" not in varz:
         raise EngineError(f"{pages.base}/varz is no monitoring page of a NATS server")
@@ -89,7 +89,7 @@ def read_varz(pages: Pages) -> Documents:
 
 
 def _request(url: str, credentials: str | None, asked: list[str]) -> dict[str, Documents]:
-    """What all servers say that the system account reaches, or else this one server's pages."""
+    """Ask all servers that the system account reaches; else read the pages of this one server."""
     servers = asyncio.run(_request_all(url, credentials, asked))
     if servers:
         return servers
@@ -105,7 +105,7 @@ def _request(url: str, credentials: str | None, asked: list[str]) -> dict[str, D
 
 
 def read_connections(pages: Pages, **options: str | int) -> list[Any]:
-    """All connections of a server, page by page."""
+    """Read all connections of a server, page by page."""
     connections: list[Any] = []
     while True:
         answer = pages.read("connz", **options, limit=_PAGE, offset=len(connections))
@@ -141,11 +141,11 @@ async def _request_all(url: str, credentials: str | None, asked: list[str]) -> d
 
 
 async def connect(url: str, name: str, user: dict[str, str], credentials: str | None) -> Any:
-    """A connection under this name that does not come back once it is lost."""
+    """Open a connection under this name that does not come back once it is lost."""
     import nats
 
     async def quiet(_: Exception) -> None:
-        """Errors of the connection show as answers that do not come."""
+        """Ignore errors of the connection: they show as answers that do not come."""
 
     try:
         return await nats.connect(
@@ -162,7 +162,7 @@ async def connect(url: str, name: str, user: dict[str, str], credentials: str | 
 
 
 def user_of(url: str) -> dict[str, str]:
-    """Who asks, as the address says it: a user with a password, or a token.
+    """Read who asks from the address: a user with a password, or a token.
 
     >>> user_of("nats://me:a%2Fb@host"), user_of("nats://t0ken@host"), user_of("nats://host")
     ({'user': 'me', 'password': 'a/b'}, {'token': 't0ken'}, {})
@@ -189,7 +189,7 @@ async def _all_connections(
 
 
 async def _present(client: Any, asked: list[str]) -> list[str]:
-    """The ids of all servers that answer a ping: none to users outside the system account."""
+    """List the ids of all servers that answer a ping: none to users outside the system account."""
     inbox = client.new_inbox()
     answers = await client.subscribe(inbox)
     asked.append("request $SYS.REQ.SERVER.PING")

@@ -34,12 +34,12 @@ class Figure:
 
 
 def reported(value: str, source: str) -> Figure:
-    """A value that a broker reported."""
+    """Make the figure of a value that a broker reported."""
     return Figure(value=value, source=source)
 
 
 def assumed(value: str, why: str) -> Figure:
-    """A value that nobody reported, and why it had to be assumed."""
+    """Make the figure of a value that nobody reported, with why it had to be assumed."""
     return Figure(value=value, source=why, assumed=True)
 
 
@@ -101,7 +101,7 @@ class Network:
 
 
 def seconds(value_s: float) -> str:
-    """A time as the file says it, with three digits.
+    """Write a time, given in seconds, as the file says it, with three digits.
 
     >>> seconds(0.000121), seconds(0.0234567), seconds(90)
     ('121us', '23.5ms', '90s')
@@ -110,7 +110,7 @@ def seconds(value_s: float) -> str:
 
 
 def every(rate_per_s: float) -> str:
-    """Poisson events of this rate, as the file says it.
+    """Write Poisson events of this rate, per second, as the file says it.
 
     >>> every(40)
     '{rate: 40/s}'
@@ -119,7 +119,7 @@ def every(rate_per_s: float) -> str:
 
 
 def assumptions(network: Network) -> list[dict[str, str]]:
-    """Every assumed value: where it stands, what it is, why."""
+    """List every assumed value: where it stands, what it is, why."""
     return [
         {"where": where, "value": figure.value, "why": figure.source}
         for where, figure in _figures(network)
@@ -128,7 +128,7 @@ def assumptions(network: Network) -> list[dict[str, str]]:
 
 
 def file_text(network: Network) -> str:
-    """The system file of a network: what was reported and what was assumed, marked by comments."""
+    """Write the system file of a network; comments mark what was reported and what was assumed."""
     lines = [
         f"# {_commented(network.description)}",
         "# Numbers marked 'assumed' were not reported by any broker: replace them, or let",
@@ -212,12 +212,12 @@ def _line(text: str, remark: str) -> str:
 
 
 def _commented(text: str) -> str:
-    """Text that stays on its line, whatever a broker's clients are called."""
+    """Make text stay on its line, whatever a broker's clients are called."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def text_of(text: str) -> str:
-    """A name as YAML, quoted unless it is a plain word."""
+    """Write a name as YAML, quoted unless it is a plain word."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
     return json.dumps(text, ensure_ascii=True)

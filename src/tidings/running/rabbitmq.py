@@ -47,7 +47,7 @@ _LEAST_AGE_S = 10  # rates are kept in steps of five seconds
 
 
 def read_rabbitmq(url: str, seconds_back: float) -> tuple[Network, tuple[str, ...]]:
-    """What the management API tells of the last seconds, and what was asked for it."""
+    """Read what the management API tells of the last seconds; also give what was asked for it."""
     asked: list[str] = []
     pages = Pages(url.rstrip("/").removesuffix("/api"), asked)
     age: dict[str, str | int] = {
@@ -75,7 +75,7 @@ def read_rabbitmq(url: str, seconds_back: float) -> tuple[Network, tuple[str, ..
 
 
 def rabbitmq_network(documents: dict[str, Any]) -> Network:
-    """The network that these documents of the API describe."""
+    """Make the network that these documents of the API describe."""
     nodes = sorted(
         str(row["name"]) for row in _rows(documents, "nodes") if row.get("running", True)
     )
@@ -121,7 +121,7 @@ def rabbitmq_network(documents: dict[str, Any]) -> Network:
 def _bindings(
     documents: dict[str, Any], host: str, kinds: dict[tuple[Any, Any], str], notes: list[str]
 ) -> dict[str, list[Binding]]:
-    """The bindings of each queue; the default exchange, to which all are bound, comes last."""
+    """List the bindings of each queue; the default exchange, to which all are bound, comes last."""
     bindings: defaultdict[str, list[Binding]] = defaultdict(list)
     ignored: Counter[str] = Counter()
     rows = [row for row in _rows(documents, "bindings") if str(row.get("vhost")) == host]
@@ -146,7 +146,7 @@ def _bindings(
 
 
 def _inflow(documents: dict[str, Any], host: str) -> dict[str, float]:
-    """Messages a second that each exchange takes in."""
+    """Give the messages a second that each exchange takes in."""
     return {
         str(row.get("name")) or DEFAULT: _rate(row, "publish_in")
         for row in _rows(documents, "exchanges")
@@ -157,7 +157,10 @@ def _inflow(documents: dict[str, Any], host: str) -> dict[str, float]:
 def _cells(
     bindings: dict[str, list[Binding]], queues: list[dict[str, Any]], inflow: dict[str, float]
 ) -> dict[tuple[str, str], float]:
-    """Messages a second by exchange and routing key that explain what exchanges and queues got."""
+    """Estimate messages a second by exchange and routing key.
+
+    They explain what exchanges and queues got.
+    """
     keys = [
         (binding.exchange, binding.example())
         for each in bindings.values()
@@ -282,7 +285,7 @@ def _settings(
 
 
 def _time_in_flight(queue: dict[str, Any]) -> Figure:
-    """The mean time from delivery to ack, by Little's law, as the handler's time."""
+    """Estimate the handler's time as the mean time from delivery to ack, by Little's law."""
     details = queue.get("messages_unacknowledged_details") or {}
     held = details.get("avg", queue.get("messages_unacknowledged", 0))
     acked = _rate(queue, "ack")
@@ -294,13 +297,13 @@ def _time_in_flight(queue: dict[str, Any]) -> Figure:
 
 
 def _arguments(queue: dict[str, Any]) -> dict[str, Any]:
-    """The queue's own arguments, named as in policies."""
+    """Give the queue's own arguments, named as in policies."""
     given = queue.get("arguments") or {}
     return {str(key).removeprefix("x-"): value for key, value in given.items()}
 
 
 def _rate(row: dict[str, Any], name: str) -> float:
-    """Messages a second, over all of the time asked for where the API tells it."""
+    """Give messages a second, over all of the time asked for where the API tells it."""
     details = (row.get("message_stats") or {}).get(f"{name}_details") or {}
     rate = details.get("avg_rate", details.get("rate"))
     return float(rate) if isinstance(rate, int | float) else 0.0

@@ -19,7 +19,9 @@ class Binding:
     key: str
 
     def wants(self) -> list[Wants]:
-        """The filters that say so; ``#`` inside a pattern is widened to all that begins alike.
+        """List the filters that say what a queue takes by this binding.
+
+        ``#`` inside a pattern is widened to all that begins alike.
 
         >>> Binding(exchange="e", kind="topic", key="a.#").wants()
         [{'exchange': 'e', 'key': 'a'}, {'exchange': 'e', 'key': {'nats': 'a.>'}}]
@@ -40,7 +42,7 @@ class Binding:
         return [exact, {**of, "key": {"nats": f"{stem}.>"}}]
 
     def takes(self, exchange: str, key: str) -> bool:
-        """Whether a message comes by this binding."""
+        """Test whether a message comes by this binding."""
         if exchange != self.exchange:
             return False
         if self.kind == "direct":
@@ -48,7 +50,7 @@ class Binding:
         return self.kind != "topic" or fits(self.key.split("."), key.split("."))
 
     def example(self) -> str:
-        """A routing key that comes by this binding."""
+        """Give a routing key that comes by this binding."""
         if self.kind not in ("direct", "topic"):
             return ""
         words = ["any" if word == "*" else word for word in self.key.split(".")]

@@ -19,7 +19,7 @@ _LEAST_SHARE = 0.001  # of all events; less than that is noise of the two counts
 
 
 def example_subject(pattern: str) -> str:
-    """A subject that a NATS pattern wants.
+    """Make a subject that a NATS pattern wants.
 
     >>> example_subject("orders.*.eu"), example_subject("orders.>")
     ('orders.any.eu', 'orders.any')
@@ -28,7 +28,7 @@ def example_subject(pattern: str) -> str:
 
 
 def subject_rates(pattern_rates: Mapping[str, float]) -> dict[str, float]:
-    """Rates of subjects, per second, that explain at which rate each pattern is delivered.
+    """Fit rates of subjects, per second, that explain at which rate each pattern is delivered.
 
     >>> subject_rates({"orders.*.eu": 40.0, "orders.>": 50.0, "jobs": 5.0})
     {'orders.any.eu': 40.0, 'orders.any': 10.0, 'jobs': 5.0}
@@ -43,6 +43,6 @@ def subject_rates(pattern_rates: Mapping[str, float]) -> dict[str, float]:
 
 
 def explaining_rates(counted: Floats, rates: Floats) -> Floats:
-    """Rates of kinds of events (columns) that explain best the rates of what counts them (rows)."""
+    """Fit rates of kinds of events (columns) that best explain rates of what counts them (rows)."""
     explaining, _ = nnls(counted, rates)
     return np.where(explaining > _LEAST_SHARE * explaining.sum(), explaining, 0.0)

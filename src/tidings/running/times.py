@@ -10,7 +10,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 
 
 def go_seconds(text: object) -> float | None:
-    """The length that Go prints, in seconds; None where it is none.
+    """Read a duration as Go prints it, in seconds; None where it is none.
 
     >>> go_seconds("1m2.5s"), go_seconds("242µs"), go_seconds("soon")
     (62.5, 0.000242, None)
@@ -22,7 +22,7 @@ def go_seconds(text: object) -> float | None:
 
 
 def seconds_between(earlier: object, later: object) -> float | None:
-    """The time between two moments in ISO 8601, in seconds; None where one of them is none."""
+    """Compute the time between two moments in ISO 8601, in seconds; None where one is not valid."""
     try:
         return (_moment(later) - _moment(earlier)).total_seconds()
     except ValueError:

@@ -126,7 +126,7 @@ def _recover(folder: Path) -> int:
 
 
 def _whole_lines(stream: BinaryIO) -> int:
-    """Up to which byte a file has whole lines."""
+    """Find up to which byte a file has whole lines."""
     end = stream.seek(0, os.SEEK_END)
     while end > 0:
         begin = max(0, end - _BLOCK)

@@ -99,7 +99,7 @@ def _at_s(line: bytes) -> float | None:
 
 
 def _values(place: re.Match[bytes] | None) -> list[Any]:
-    """Values of PAST_COLUMNS where a line has them; unknown ones are None."""
+    """Read the values of PAST_COLUMNS where a line has them; unknown ones are None."""
     with contextlib.suppress(ValueError):
         if place is not None and len(values := json.loads(place[1])) == len(PAST_COLUMNS):
             return list(values)

@@ -125,7 +125,7 @@ class Guard:
 
 
 def _host(header: str) -> str:
-    """The host of a Host header, without its port and the brackets of an IPv6 address."""
+    """Give the host of a Host header, without its port and the brackets of an IPv6 address."""
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.partition(":")[0]

@@ -76,7 +76,7 @@ class _StateCollector(Collector):
 
 
 def _shares(shown: Iterable[Standing]) -> Iterator[Metric]:
-    """Shares on time by subscriber and source, and the ends of their intervals."""
+    """Yield shares on time by subscriber and source, and the ends of their intervals."""
     rows = [
         (each.name, source, share)
         for each in shown
@@ -137,7 +137,7 @@ def _alarms(state: State) -> Iterator[Metric]:
 
 
 def _stream(health: Health) -> Iterator[Metric]:
-    """How the watching itself fares."""
+    """Yield metrics of how the watching itself fares."""
     yield _gauge("tidings_batch", "Number of the latest batch", health.batch)
     yield _gauge("tidings_batch_rows", "Rows in the latest batch", health.rows)
     yield _gauge("tidings_batch_seconds", "How long the latest batch took", health.batch_s)
@@ -163,7 +163,7 @@ def _gauge(name: str, help_text: str, value: float) -> Metric:
 
 
 def _labelled(name: str, help_text: str, labels: tuple[str, ...], rows: Labelled) -> Metric:
-    """A gauge with labels; names that end up alike are one series, for two would void the page."""
+    """Make a gauge with labels; names that end up alike are one series: two would void the page."""
     family = GaugeMetricFamily(name, help_text, labels=labels)
     seen = set()
     for values, number in rows:

@@ -64,7 +64,10 @@ def placed(drawn: NetworkMap, state: State | None) -> dict[str, Any]:
 
 
 def _shares(drawn: NetworkMap, standings: Iterable[Standing]) -> dict[str, float]:
-    """Share of wanted events on time by home broker, subscribers weighed by what they want."""
+    """Compute the share of wanted events on time by home broker.
+
+    Subscribers are weighted by what they want.
+    """
     on_time: dict[str, float] = defaultdict(float)
     wanted: dict[str, float] = defaultdict(float)
     for each in standings:

@@ -170,7 +170,7 @@ def _check_headers(request: Request, kind: str, most: int) -> bool:
 
 
 def _resources(body: bytes, kind: str, packed: bool, most: int) -> list[Any]:
-    """The resources of an export that was sent; a refusal where it is none."""
+    """Read the resources of an export that was sent; raises a refusal where it is none."""
     try:
         if packed:
             body, complete = gunzipped(body, most)
@@ -204,7 +204,7 @@ def _refused(refusal: _Refusal, kind: str) -> Response:
 
 
 def _answer(message: Message, kind: str, status: int) -> Response:
-    """The answer in the sender's own encoding."""
+    """Write the answer in the sender's own encoding."""
     if kind == PROTOBUF:
         return Response(message.SerializeToString(), status, media_type=PROTOBUF)
     return Response(MessageToJson(message, indent=None), status, media_type=JSON)

@@ -24,7 +24,7 @@ async def follow_outages(run: Run, change: Change) -> None:
 
 
 def plain_change(layout: Layout, running: Servers) -> Change:
-    """Kills and restarts servers, cuts and mends the relays of links."""
+    """Make the function that kills and restarts servers, and cuts and mends the relays of links."""
 
     async def change(component: str, is_up: bool) -> None:
         if component in layout.links:
@@ -54,7 +54,7 @@ def _changes(outages: list[Outage]) -> list[tuple[float, str, bool]]:
 
 
 def rejoinings(run: Run) -> list[Rejoining]:
-    """Every repair whose end was seen before anything else failed.
+    """List every repair whose end was seen before anything else failed.
 
     It is over when over every lane at the component there is again all the interest that should
     have crossed it; of stores, when they answer.
@@ -74,7 +74,7 @@ def rejoinings(run: Run) -> list[Rejoining]:
 
 
 def _alone(run: Run, repair: StateChange) -> bool:
-    """Whether everything else was up at a repair."""
+    """Test whether everything else was up at a repair."""
     is_up: dict[str, bool] = {}
     for each in run.states:
         if each.at_s <= repair.at_s:
@@ -93,7 +93,10 @@ def _lanes_at(layout: Layout, component: str) -> Iterator[str]:
 
 
 def _ready_s(run: Run, lanes: set[str], after_s: float) -> float | None:
-    """When all these lanes were ready at once, at or after a moment; None if never."""
+    """Find when all these lanes were ready at once, at or after a moment; None if never.
+
+    Moments are in seconds of the loop's clock.
+    """
     ready = dict.fromkeys(lanes, False)
     for each in run.layout.journal.readiness:
         if each.lane in ready:

@@ -48,7 +48,7 @@ class Brokers:
 
 
 def interest_by_lane(run: Run) -> dict[str, set[str]]:
-    """By lane, from homes towards publishers and from subscribers to homes: what is asked for."""
+    """List subjects asked for by lane: from homes towards publishers, from subscribers to homes."""
     system, routes, names = run.system, run.routes, run.subjects
     subjects: dict[str, set[str]] = {}
     brokers = [broker.name for broker in system.brokers]

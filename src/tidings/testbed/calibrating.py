@@ -69,7 +69,7 @@ class Bench:
     progress: Progress = lambda _: None
 
     def within(self, what: str) -> Bench:
-        """The same, each step told as one of something larger."""
+        """Give the same bench, which reports each step as one of something larger."""
         return replace(self, progress=lambda step: self.progress(f"{what}: {step}"))
 
 
@@ -143,7 +143,7 @@ def _pooled(system: System, laws: Mapping[str, FittedLaw]) -> Iterator[tuple[str
 
 
 def steady(system: System) -> System:
-    """The system with everybody there and subscribed all the time, and nothing that fails."""
+    """Make the system with everybody there and subscribed all the time, and nothing that fails."""
     return replace(
         without_failures(system),
         publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
@@ -154,7 +154,7 @@ def steady(system: System) -> System:
 
 
 def without_handling(system: System) -> System:
-    """The system whose subscribers take no time to handle events: brokers and links alone."""
+    """Make the system whose subscribers take no time to handle events: brokers and links alone."""
     return replace(
         system,
         subscribers=tuple(
@@ -164,7 +164,7 @@ def without_handling(system: System) -> System:
 
 
 def scaled_rates(system: System, factor: float) -> System:
-    """The system with every publisher so many times as fast, its intervals of the same shape."""
+    """Multiply every publisher's rate by a factor; distributions of intervals keep their shape."""
     return replace(
         system,
         publishers=tuple(
@@ -175,7 +175,7 @@ def scaled_rates(system: System, factor: float) -> System:
 
 
 def with_measured(system: System, fitted: System) -> System:
-    """A system with the services, delays and losses that were fitted; all else is as it states."""
+    """Put fitted services, delays and losses into a system; all else stays as it states."""
     services = {each.name: each.service for each in fitted.brokers}
     channels = {each.name: each.link for each in fitted.publishers}
     channels |= {each.name: each.link for each in fitted.subscribers}
@@ -193,7 +193,7 @@ def with_measured(system: System, fitted: System) -> System:
         return replace(stated, delay=measured.delay, reliability=measured.reliability)
 
     def delivered(stated: Subscriber) -> Channel:
-        """What a subscriber's link loses stays as stated where traces could not tell it."""
+        """Give a subscriber's link as measured; losses as stated where traces do not tell them."""
         link = crossed(stated.link, channels.get(stated.name))
         if f"subscribers.{stated.name}.link.reliability" in dict(fitted.standard_errors):
             return link
@@ -222,7 +222,10 @@ def with_measured(system: System, fitted: System) -> System:
 
 
 def busiest_load(outcome: Outcome) -> float:
-    """The load of the busiest broker; raises :class:`UnstableError` where it is too much."""
+    """Give the utilisation of the busiest broker.
+
+    Raises :class:`UnstableError` where it is too much (1 or more), or 0.
+    """
     load = float(outcome.brokers["utilisation"].max())
     if not 0.0 < load < 1.0:
         raise UnstableError(
@@ -233,7 +236,7 @@ def busiest_load(outcome: Outcome) -> float:
 
 
 def recorded(system: System, options: TestbedOptions, place: Path, progress: Progress) -> Run:
-    """A run whose traces were left in a folder, also where it broke; then raises why."""
+    """Run a system and leave its traces in a folder, also where the run broke; then raise why."""
     run = run_testbed(system, options, progress=progress)
     write_trace_folder(trace_tables(run), manifest(run), place)
     require_whole(run, f"its traces are kept in {place} and marked incomplete")
@@ -259,7 +262,7 @@ class Reconnection:
     doubts: tuple[str, ...] = ()  # why they are not to be believed
 
     def added_to(self, system: System) -> System:
-        """The system as events meet it: times down are longer by it."""
+        """Lengthen down times by the time to reconnect: the system as events meet it."""
         return with_reconnection(system, self.brokers_s, self.links_s)
 
 
@@ -286,12 +289,15 @@ def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconn
 
 
 def _up_s(reconnect_s: float) -> float:
-    """How long everything is up between two outages: a repair must have been noticed, and over."""
+    """Compute how long everything is up between two outages, in seconds.
+
+    A repair must have been noticed, and over.
+    """
     return _OVER_S + reconnect_s
 
 
 def drill_outages(system: System, seed: int, reconnect_s: float) -> list[Outage]:
-    """One outage after the other, every part that fails as often as any other.
+    """Draw one outage after the other, every part that fails as often as any other.
 
     Lengths down are such that repairs come at the phases of the reconnect timer at which real ones
     do. They are stratified: all those of brokers cut what is possible into as many slices, one
@@ -316,7 +322,9 @@ def drill_outages(system: System, seed: int, reconnect_s: float) -> list[Outage]
 
 
 def _drilled_s(down: Law, share: float, reconnect_s: float) -> float:
-    """How long a part is down in a drill, where this share of real outages is shorter.
+    """Compute how long a part is down in a drill, in seconds.
+
+    ``share`` is the share of real outages that are shorter.
 
     Outages of a few tries to join again are as long as they are. After many tries those of both
     ends have drifted, and longer ones end at any phase: they are spread evenly over a period.

@@ -42,12 +42,12 @@ class StoredEvent:
     has_waited: bool = False  # in a buffer, for something that was down
 
     def is_dropped(self, now_s: float) -> bool:
-        """Whether waiting made it too late: it is dropped where that is seen."""
+        """Test whether an event expired while it waited; it is dropped where that is seen."""
         return self.has_waited and now_s > self.expires_s
 
     @classmethod
     def of(cls, message: Msg) -> StoredEvent:
-        """The event that a stream has handed out."""
+        """Make the event from a message that a stream has handed out."""
         headers = message.headers or {}
         return cls(
             name=headers[_HEADER],
@@ -66,7 +66,7 @@ class Part:
     failures: int = 0
 
     def fail(self) -> None:
-        """It is down from now on."""
+        """Mark it as down from now on."""
         self.works.clear()
         self.failures += 1
 
@@ -110,7 +110,7 @@ class Store(Part):
     async def hand_out(
         self, name: str, filters: list[str], take: Callable[[Msg], Awaitable[None]]
     ) -> None:
-        """Have everything of these subjects handed out, again until it is acknowledged."""
+        """Subscribe to everything of these subjects, handed out again until it is acknowledged."""
         await self.client.subscribe(f"out.{name}", cb=take)
         await self.streams.add_consumer(
             _STREAM,
@@ -129,7 +129,7 @@ class Store(Part):
             await self.client.publish(message.reply, b"+ACK")
 
     async def answers(self) -> bool:
-        """Whether the server is there with its stream."""
+        """Test whether the server is there with its stream."""
         try:
             await self.streams.stream_info(_STREAM)
         except (NatsError, TimeoutError):
@@ -186,7 +186,7 @@ async def pass_over(
     works: Works, lane: Lane, parts: tuple[Store, *tuple[Part, ...]], event: StoredEvent,
     source: str, sent_s: float,
 ) -> bool:  # fmt: skip
-    """One attempt to bring an event over a lane into the next broker's stream; whether it is there.
+    """Try once to bring an event over a lane into the next broker's stream; True if it is there.
 
     ``parts`` are the broker it leads to and the link, if that can fail: what they lose is told.
     """

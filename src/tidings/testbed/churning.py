@@ -67,7 +67,7 @@ class Learning:
 def learnings(
     run: Run, routes: Routes, subjects: tuple[tuple[str, ...], ...]
 ) -> Iterator[Learning]:
-    """When each broker had heard of all that a subscription asks for, and when it had not any more.
+    """Yield when each broker knew all that a subscription asks for, and when it no longer did.
 
     Servers tell their neighbours of a subject once, whoever wants it: where others want the same, a
     broker has known at once, and knows on. What is heard only after the subscriber has come back is
@@ -94,7 +94,7 @@ def learnings(
 
 
 def _back_again_s(stays: Sequence[Stay]) -> list[float]:
-    """When the subscriber of each stay came again; infinity where it did not."""
+    """Find when the subscriber of each stay came again, in seconds; infinity where it did not."""
     again_s, next_s = [math.inf] * len(stays), dict[int, float]()
     for number, stay in reversed(list(enumerate(stays))):
         again_s[number] = next_s.get(stay.subscriber, math.inf)
@@ -112,13 +112,16 @@ class _Requests:
             self._changes.setdefault(key, []).append((each.at_s, each.wanted))
 
     def learnt_s(self, lane: str, subjects: tuple[str, ...], stay: Stay) -> float | None:
-        """When everything that a subscription asks for had been asked for over a lane."""
+        """Find when all that a subscription asks for had been asked for over a lane, in seconds.
+
+        None where something of it never was.
+        """
         asked_s = [self._asked_s(lane, subject, stay) for subject in subjects]
         known = [each for each in asked_s if each is not None]
         return max(known) if known and len(known) == len(asked_s) else None
 
     def forgotten_s(self, lane: str, subjects: tuple[str, ...], stay: Stay) -> float | None:
-        """When something of it was withdrawn after its end."""
+        """Find when, in seconds, something of it was withdrawn after its end; None if never."""
         if stay.end_s is None:
             return None
         withdrawn_s = [

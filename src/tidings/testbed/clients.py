@@ -36,7 +36,7 @@ class Clients:
         self._problem: str | None = None
 
     async def connect(self, port: int, name: str) -> Client:
-        """A connection that comes back by itself, and keeps nothing while it is gone."""
+        """Open a connection that reconnects by itself, and keeps nothing while it is down."""
         try:
             client = await nats.connect(
                 f"nats://{HOST}:{port}",
@@ -81,7 +81,7 @@ _DRAIN_S = 30.0  # after the last publication, until everything must have arrive
 
 
 def begin(run: Run) -> None:
-    """The run begins, in a moment."""
+    """Begin the run, in a moment."""
     run.start_s = asyncio.get_running_loop().time() + 2.0 * LOOK_S
     run.layout.journal.counts_lateness = True
 
@@ -124,7 +124,10 @@ async def drain(run: Run, check: Check, *, quiet: int = 4) -> None:
 
 
 def _longest_absence_s(run: Run) -> float:
-    """The longest mean time that a peer is away; what is kept for it comes only afterwards."""
+    """Find the longest mean time that a peer is away, in seconds.
+
+    What is kept for it comes only afterwards.
+    """
     system = run.system
     known = [each.connectivity for each in system.publishers]
     known += [each.connectivity for each in system.subscribers]

@@ -42,7 +42,7 @@ from tidings.validation.comparison import compare
 
 
 def errors_by_calibration(fitted: System) -> pd.DataFrame:
-    """Standard errors of predicted on-time shares and mean delays, by subscriber.
+    """Compute standard errors of predicted on-time shares and mean delays, by subscriber.
 
     To first order, from those of the parameters, as in error bars of a prediction; but services
     that were fitted together are wrong together.
@@ -60,7 +60,7 @@ def errors_by_calibration(fitted: System) -> pd.DataFrame:
 
 
 def _wrong_together(parameters: Iterable[Uncertain], fitted: System) -> Iterable[list[Uncertain]]:
-    """Parameters to be moved together; those of subscribers, as each concerns nobody else."""
+    """Group parameters to be moved together; those of subscribers, as each concerns nobody else."""
     services = {each.name: each.service for each in fitted.brokers}
     groups: dict[Hashable, list[Uncertain]] = {}
     for one in parameters:
@@ -124,7 +124,7 @@ class _Known:
 
 
 def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
-    """Many runs as long as the real ones; None where the simulator does not handle the system."""
+    """Simulate many runs as long as the real ones; None where the simulator does not handle it."""
     try:
         return simulate(
             fitted, seed=options.seed, replications=RUNS_ALIKE, duration_s=options.duration_s
@@ -158,7 +158,7 @@ def _repetition(run: Run, measured: Outcome, known: _Known) -> Repetition:
 
 
 def _handled_again(run: Run, predicted: Outcome) -> dict[str, tuple[float, float]]:
-    """By consumer group: the share of its events handled more than once, predicted and measured."""
+    """Give, by consumer group, the share of events handled more than once: predicted, measured."""
     shares = predicted.subscribers.set_index("subscriber")["handled_again"]
     return {
         name: (float(shares[name]), counts["handled_again"])

@@ -48,7 +48,7 @@ class Conductor:
         self._publishers: list[Client | MobilePublisher] = []
 
     async def conduct(self) -> None:
-        """The whole run."""
+        """Conduct the whole run: set up, publish among outages, drain the last events, clean up."""
         try:
             await self._set_up()
             self._tell("running")

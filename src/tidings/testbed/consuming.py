@@ -44,12 +44,12 @@ PROCESSING, _PARTITION = 31, 32  # of random numbers
 
 
 def takes_time(subscriber: Subscriber) -> bool:
-    """Whether a subscriber handles events one after the other, alone or as a group."""
+    """Test whether a subscriber handles events one after the other, alone or as a group."""
     return subscriber.processing is not None or subscriber.consumers is not None
 
 
 def is_pushed(subscriber: Subscriber) -> bool:
-    """Whether members are handed events unasked, so that no stream is needed."""
+    """Test whether members are handed events unasked, so that no stream is needed."""
     return subscriber.consumers is None or subscriber.consumers.prefetch == 0
 
 
@@ -65,7 +65,7 @@ def check_consumers(system: System, refusal: Callable[[Subscriber, Consumers], s
 
 
 def _refusal_of_any(subscriber: Subscriber, consumers: Consumers) -> str:
-    """Why a group cannot be had on any server, if it cannot."""
+    """Say why a group is impossible on any server; empty if it is possible."""
     if consumers.qos != 1:
         return "'qos'; leave it out"
     if subscriber.link != Channel():
@@ -83,7 +83,7 @@ def _refusal_of_any(subscriber: Subscriber, consumers: Consumers) -> str:
 
 
 def nats_refusal(subscriber: Subscriber, consumers: Consumers) -> str:
-    """Why a group cannot be had on NATS, if it cannot."""
+    """Say why a group is impossible on NATS; empty if it is possible."""
     if is_pushed(subscriber):
         if subscriber.consumers is not None and consumers.choose != "random":
             return "core NATS hands events to a random member; write 'choose: random'"
@@ -190,7 +190,7 @@ class ConsumerGroup:
         self._random = np.random.default_rng((run.options.seed, _PARTITION, index))
 
     async def open(self, subjects: tuple[str, ...]) -> None:
-        """Have members handle events from now on."""
+        """Connect the members and let them handle events from now on."""
         name = self.subscriber.name
         for number, each in enumerate(self._members):
             client = await self._clients.connect(self._home_port, f"{name}, member {number + 1}")
@@ -225,7 +225,7 @@ class ConsumerGroup:
             )
 
     def _shared_out(self) -> list[tuple[list[int], list[int]]]:
-        """Members that share a consumer, and the partitions that it hands out."""
+        """List the members that share each consumer, with the partitions that it hands out."""
         partitions = self.consumers.partitions
         if partitions is None:
             return [(list(range(len(self._members))), [0])]
@@ -263,7 +263,10 @@ class ConsumerGroup:
             )
 
     def after_stops(self, at_s: float) -> float:
-        """The moment at which a member begins that would begin at a moment of the loop's clock."""
+        """Compute when a member begins, after any stop, that would begin at ``at_s``.
+
+        Both are moments of the loop's clock, in seconds.
+        """
         start_s = self._works.run.start_s
         for each in self._stops:
             if each.begin_s <= at_s - start_s < each.end_s:
@@ -284,7 +287,7 @@ class ConsumerGroup:
                 self._stored = 0
 
     async def _is_waiting(self) -> bool:
-        """Whether events wait in the stream, or for an acknowledgement."""
+        """Test whether events wait in the stream, or for an acknowledgement."""
         assert self._streams is not None
         for consumer in {each.consumer for each in self._members if each.consumer}:
             try:
@@ -297,7 +300,7 @@ class ConsumerGroup:
 
 
 def _stream(name: str, consumers: Consumers, subject: str) -> StreamConfig:
-    """A stream that keeps events until they are acknowledged.
+    """Configure a stream that keeps events until they are acknowledged.
 
     Its limit counts what members hold too. When a stream that drops old events is full it first
     drops those that members hold already, which does not hurt; so its limit is that of what waits.
@@ -316,7 +319,7 @@ def _stream(name: str, consumers: Consumers, subject: str) -> StreamConfig:
 
 
 def _consumer(name: str, consumers: Consumers, filters: list[str]) -> ConsumerConfig:
-    """A pull consumer with the group's settings."""
+    """Configure a pull consumer with the group's settings."""
     # Times of nanoseconds: what a float makes of seconds would be refused for its digits.
     backoff = [round(each, 6) for each in consumers.backoff_s]
     deliveries = consumers.deliveries or -1

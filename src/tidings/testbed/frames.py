@@ -112,7 +112,7 @@ class NatsFrames:
 
 
 def _value_of(header: bytes, name: bytes) -> str:
-    """A header by its name; empty where there is none."""
+    """Give the value of a header by its name; empty where there is none."""
     for line in header.split(_END):
         key, colon, value = line.partition(b":")
         if colon and key == name:

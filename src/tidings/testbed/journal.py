@@ -55,35 +55,35 @@ class Journal:
     problem: str | None = None  # why a relay ended that should not have
 
     def sends(self, event: str, source: str, target: str) -> None:
-        """An event has been sent over a lane to the broker at its end, perhaps again."""
+        """Note that an event was sent, perhaps again, over a lane to the broker at its end."""
         targets = self.sent.setdefault((event, source), [])
         if target not in targets:
             targets.append(target)
 
     def late(self, by_s: float) -> None:
-        """Something was done so long after it was due."""
+        """Note that something was done so long after it was due, in seconds."""
         if self.counts_lateness:
             self.lateness_s.append(by_s)
 
     def joined(self, lane: str, at_s: float) -> None:
-        """A connection over a lane has come about."""
+        """Note that a connection over a lane has come about."""
         self.interest[lane] = set()
         self._look(lane, at_s)
 
     def parted(self, lane: str, at_s: float) -> None:
-        """The connection over a lane has ended, and what was asked for over it is forgotten."""
+        """Note that the connection over a lane has ended; forget what was asked for over it."""
         self.interest.pop(lane, None)
         self._look(lane, at_s)
 
     def crossed(self, lane: str, subject: str, at_s: float, *, wanted: bool) -> None:
-        """A line of interest has come to the end of a lane."""
+        """Note that a line of interest has come to the end of a lane."""
         asked = self.interest.setdefault(lane, set())
         (asked.add if wanted else asked.discard)(subject)
         self.crossings.append(Crossing(at_s=at_s, lane=lane, subject=subject, wanted=wanted))
         self._look(lane, at_s)
 
     def unready(self) -> list[str]:
-        """The lanes over which not all has been asked for that is wanted behind them."""
+        """List the lanes over which not all has been asked for that is wanted behind them."""
         return [lane for lane in self.wanted if not self._is_ready(lane)]
 
     def _is_ready(self, lane: str) -> bool:

@@ -96,7 +96,7 @@ def layout(
 
 
 def lane_name(source: str, target: str) -> str:
-    """How one direction of a link is called."""
+    """Name one direction of a link."""
     return f"{source}→{target}"
 
 
@@ -111,7 +111,7 @@ def _by_link(system: System, relays: list[Relay]) -> dict[str, tuple[Relay, ...]
 
 
 def dialled_arcs(routes: Routes, *, both: bool) -> list[int]:
-    """The arcs that lead from every broker but the first to its parent; or those and the others."""
+    """List the arcs from every broker but the first to its parent; with ``both``, also back."""
     walk = topology.walk(routes.trees[0], routes.arcs, 0)
     upward = [into ^ 1 for _, into in walk if into >= 0]
     return [*upward, *(arc ^ 1 for arc in upward)] if both else upward
@@ -143,7 +143,7 @@ class _Maker:
     def between_brokers(
         self, port: int, arc: int, routes: Routes, plans: dict[str, ServerPlan]
     ) -> Relay:
-        """The relay of a link, dialled by the broker at the beginning of the arc."""
+        """Make the relay of a link, dialled by the broker at the beginning of the arc."""
         there, back = (self._of_arc(each, routes.arcs[each]) for each in (arc, arc ^ 1))
         if self.kind.both_dial:  # only answers come back
             answers = _at_once((back.source, there.source))
@@ -156,7 +156,7 @@ class _Maker:
         return self._lane(ends, channel, (2, number), to=arc.target)
 
     def of_publisher(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
-        """The relay of a publisher's link."""
+        """Make the relay of a publisher's link."""
         one = self.system.publishers[index]
         home = self.system.broker_index[one.at]
         up = self._lane((one.name, one.at), one.link, (3, index), to=home)
@@ -165,7 +165,7 @@ class _Maker:
         return self._relay(port, plans[one.at].client_port, (up, down))
 
     def of_subscriber(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
-        """The relay of a subscriber's link."""
+        """Make the relay of a subscriber's link."""
         one = self.system.subscribers[index]
         # The subscription takes as long to its broker as an event takes back.
         up = self._lane((one.name, one.at), one.link, (4, index), to=None)

@@ -46,7 +46,7 @@ class Recorder:
         self._write(self._new_tables(now_s))
 
     def _new_tables(self, now_s: float) -> dict[str, pa.Table]:
-        """What is new, as trace tables; subscriptions are told of once."""
+        """Make trace tables of what is new; subscriptions are in the first ones only."""
         run, journal = self.run, self.run.layout.journal
         seen, received = len(journal.visits), len(run.deliveries)
         visits = [*self._waiting, *journal.visits[self._visits : seen]]
@@ -67,7 +67,7 @@ class Recorder:
         return {name: table for name, table in tables.items() if table.num_rows}
 
     def _first_document(self, visits: Sequence[Visit]) -> int:
-        """From where on servers may tell of these visits; what is before is looked at no more."""
+        """Find the first document that may report these visits; forget all before it."""
         earliest_s = min((each.arrived_s for each in visits), default=math.inf) - SETTLED_S
         old = [each for each in self._documents if each[0] <= earliest_s]
         self._documents = self._documents[max(len(old) - 1, 0) :]

@@ -59,7 +59,7 @@ class Presence:
             number += 1
 
     async def arrive(self, client: Client) -> None:
-        """What a client does first when it has come back."""
+        """Do what a client does first when it has come back: here, nothing."""
 
     def _note(self, *, is_connected: bool) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -80,7 +80,7 @@ class MobilePublisher(Presence):
         self._ends_s: deque[float] = deque()  # of events that are not handed over yet
 
     def accept(self, at_s: float) -> float | None:
-        """When an event published now will have been handed over; None: its buffer is full."""
+        """Compute when an event published now is handed over, in seconds; None: full buffer."""
         while self._ends_s and self._ends_s[0] <= at_s:
             self._ends_s.popleft()
         if self._buffer is not None and len(self._ends_s) > self._buffer:

@@ -158,7 +158,7 @@ class _Peer:
 
 
 def _name(message: aiomqtt.Message) -> str:
-    """The name of the event that a message carries; empty where there is none."""
+    """Give the name of the event that a message carries; empty where there is none."""
     properties = dict(getattr(message.properties, "UserProperty", ()))
     return str(properties.get(EVENT.decode(), ""))
 
@@ -181,7 +181,7 @@ class MqttConductor:
         self._received: set[tuple[int, str]] = set()
 
     async def conduct(self) -> None:
-        """The whole run."""
+        """Conduct the whole run: set up, publish among outages, drain the last events, clean up."""
         try:
             await self._set_up()
             self._tell("running")
@@ -216,7 +216,7 @@ class MqttConductor:
         await asyncio.sleep(2.0 * LOOK_S)  # subscriptions have crossed; brokers now work them in
 
     def _open_group(self, index: int, wanted: tuple[str, ...]) -> None:
-        """Have the members of a subscriber that takes its time share what it wants."""
+        """Open the members of a subscriber that takes its time; they share what it wants."""
         subscriber = self._run.system.subscribers[index]
         port = self._run.layout.servers[subscriber.at].client_port
         topics = shared_topics(subscriber, index, wanted)

@@ -21,7 +21,7 @@ _IN_TURN = CHOICES[0]
 
 
 def shared_refusal(subscriber: Subscriber, consumers: Consumers) -> str:
-    """Why a group cannot be had on Mosquitto, if it cannot."""
+    """Say why a group is impossible on Mosquitto; empty if it is possible."""
     if not is_pushed(subscriber):
         return "Mosquitto hands events to members unasked; write 'prefetch: 0'"
     if consumers.partitions is not None:

@@ -30,7 +30,7 @@ class Outage:
 
 
 def draw_outages(system: System, length_s: float, seed: int) -> list[Outage]:
-    """All outages of a run in order of time; those of one component do not overlap.
+    """Draw all outages of a run, in order of time; those of one component do not overlap.
 
     A component is down while it or a group that it belongs to is.
     """
@@ -48,7 +48,7 @@ def draw_outages(system: System, length_s: float, seed: int) -> list[Outage]:
 
 
 def expected_outages(system: System, length_s: float) -> float:
-    """How many outages there are in so many seconds, on average."""
+    """Compute the mean number of outages in so many seconds."""
     return sum(
         len(members) * length_s / (failure.up.mean_s + failure.down.mean_s)
         for members, failure in _processes(system)
@@ -56,7 +56,10 @@ def expected_outages(system: System, length_s: float) -> float:
 
 
 def down_laws(system: System) -> dict[str, Law]:
-    """How long everything that fails is down; of what fails in several ways, in the first."""
+    """Give, by component that fails, the distribution of its down times.
+
+    Of what fails by several processes, it is that of the first.
+    """
     laws: dict[str, Law] = {}
     for members, failure in _processes(system):
         for member in members:
@@ -78,7 +81,10 @@ def _processes(system: System) -> Iterator[tuple[tuple[str, ...], Failure]]:
 def _down_times(
     failure: Failure, length_s: float, generator: np.random.Generator
 ) -> Iterator[tuple[float, float]]:
-    """Times down that reach into the run; it begins as if all had been going on for ever."""
+    """Yield begin and end, in seconds, of down times that reach into the run.
+
+    The run begins as if all had been going on for ever.
+    """
     cycle_s = failure.up.mean_s + failure.down.mean_s
     now_s = -cycle_s * (_CYCLES_BEFORE + generator.random())
     while now_s < length_s:
@@ -104,7 +110,7 @@ def merged(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def compressed(system: System, factor: float) -> System:
-    """The system with times between failures and of repair so many times shorter.
+    """Divide times between failures and times of repair by a factor.
 
     Availabilities stay; services, delays, rates and lifetimes are not touched.
     """
@@ -119,7 +125,7 @@ def compressed(system: System, factor: float) -> System:
 
 
 def with_reconnection(system: System, brokers_s: float, links_s: float) -> System:
-    """The system as events meet it: everything that is repaired takes so long to join again.
+    """Lengthen every repair by the time to join again, in seconds: the system as events meet it.
 
     Every time down grows by it, and times up shrink, so that cycles stay as long as they are.
     """
@@ -142,7 +148,7 @@ def with_reconnection(system: System, brokers_s: float, links_s: float) -> Syste
 
 
 def without_failures(system: System) -> System:
-    """The system with nothing that fails; what brokers would do about it they are still set up for.
+    """Remove all failures from a system; brokers stay set up for what they would do about them.
 
     Servers that store events pass them on more slowly, whether anything fails or not.
     """
@@ -160,7 +166,7 @@ def without_failures(system: System) -> System:
 
 
 def failing(system: System) -> list[str]:
-    """The brokers and links of a system that fail, by themselves or in a group."""
+    """List the brokers and links of a system that fail, by themselves or in a group."""
     return list(dict.fromkeys(name for members, _ in _processes(system) for name in members))
 
 

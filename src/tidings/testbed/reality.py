@@ -40,11 +40,11 @@ class Apart:
     least: float  # what differs by less does not differ
 
     def by_chance(self) -> pd.Series:
-        """How far one run is off on average if nothing but chance is at work."""
+        """Compute how far one run is off on average if nothing but chance is at work."""
         return _MEAN_OF_NORMAL * self.of_run
 
     def in_standard_errors(self, off: pd.Series, runs: int = 1) -> pd.Series:
-        """A mean difference over so many runs, in its standard errors.
+        """Express a mean difference over so many runs in its standard errors.
 
         >>> one = Apart(of_run=pd.Series([6.0]), of_prediction=pd.Series([4.0]), least=0.0)
         >>> one.in_standard_errors(pd.Series([10.0]), runs=4).tolist()  # √(6²/4 + 4²) = 5
@@ -57,9 +57,9 @@ class Apart:
 def apart(
     measured: Outcome, simulated: Outcome | None, unsure: pd.DataFrame | None
 ) -> tuple[Apart, Apart]:
-    """How far on-time shares and mean delays of a run may be off.
+    """Compute how far on-time shares and mean delays of a run may be off.
 
-    Chance is known from simulated runs; without any, from stretches of the measured one. ``unsure``
+    Chance is known from simulated runs; without any, from periods of the measured one. ``unsure``
     are the standard errors of the prediction; None: they do not matter.
     """
     known = measured if simulated is None else simulated
@@ -157,7 +157,7 @@ _SHARE, _DELAY = "on_time_difference", "delay_mean_s_difference"
 
 
 def within_errors(*errors: float) -> bool:
-    """Whether nothing is off by more than ``MOST_ERRORS``; what is not known (NaN) is not off.
+    """Test whether nothing is off by more than ``MOST_ERRORS``; what is not known (NaN) is not off.
 
     >>> within_errors(2.9, math.nan), within_errors(0.1, 3.1)
     (True, False)
@@ -280,7 +280,7 @@ class Reality:
         return self.share_error <= MOST_SHARE and self.latency_error <= MOST_LATENCY
 
     def _mean(self, column: str) -> pd.Series:
-        """A column of the comparisons by subscriber, its mean over runs."""
+        """Average a column of the comparisons over runs, by subscriber."""
         return pd.concat([_by_subscriber(one, column) for one in self.counted], axis=1).mean(axis=1)
 
     def _latency_errors(self) -> pd.Series:

@@ -28,7 +28,7 @@ _MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
 
 
 def reality_study(reality: Reality, title: str) -> Study:
-    """What was measured beside what was predicted, to be shown."""
+    """Make the study that shows what was measured beside what was predicted."""
     return Study(
         paper="",
         title=title,
@@ -50,7 +50,7 @@ def _runs(reality: Reality) -> str:
 
 
 def runs_together(reality: Reality) -> str:
-    """Which runs a verdict is of, in words."""
+    """Say which runs a verdict is of."""
     number, believed = len(reality.repetitions), len(reality.trusted)
     if believed in (0, number):
         return f"{number} runs together"
@@ -58,14 +58,14 @@ def runs_together(reality: Reality) -> str:
 
 
 def nothing_believed(reality: Reality) -> str:
-    """That there is no verdict, and why; nothing where there is one."""
+    """Say that there is no verdict, and why; empty where there is one."""
     if reality.trusted:
         return ""
     return f"no run is reliable on this machine now: {'; '.join(reality.all_doubts)}"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
-    """A mean over repetitions with half its confidence interval (95 %), where there are several.
+    """Write a mean over repetitions with half its confidence interval (95 %), if there are several.
 
     What a run does not tell (NaN) is left out.
 
@@ -98,7 +98,7 @@ def _notes(reality: Reality) -> Iterator[str]:
 
 
 def rejoining(reality: Reality) -> Iterator[str]:
-    """How long what was repaired took to join again, where anything fails."""
+    """Say how long what was repaired took to join again, where anything fails."""
     if (joined := reality.reconnection) is None:
         return
     kinds = {
@@ -142,7 +142,10 @@ def _findings(reality: Reality) -> Iterator[Finding]:
 
 
 def means_text(reality: Reality) -> str:
-    """How far all runs together are off, mean and largest over subscribers; who beyond chance."""
+    """Say how far all runs together are off, mean and largest over subscribers.
+
+    Subscribers that are off beyond chance are named.
+    """
     return (
         f"shares off by {reality.share_error:.4f} (mean over subscribers; largest "
         f"{reality.largest_share_error:.4f}), mean delays by {reality.latency_error:.1%} (largest "
@@ -151,7 +154,7 @@ def means_text(reality: Reality) -> str:
 
 
 def _beyond(reality: Reality) -> str:
-    """Who is beyond chance though the means agree; nothing where nobody is."""
+    """Say who is beyond chance though the means agree; empty where nobody is."""
     if not (reality.is_steady and reality.agrees and reality.beyond_chance):
         return ""
     ordered = sorted(reality.beyond_chance.items(), key=lambda each: -each[1])
@@ -164,7 +167,7 @@ def _beyond(reality: Reality) -> str:
 
 
 def late_text(one: Repetition) -> str:
-    """How late relays and publishers of a run were."""
+    """Say how late relays and publishers of a run were, in milliseconds (99 % quantile)."""
     return (
         f"relays {1e3 * one.relays_late_s:.2g} ms, publishers {1e3 * one.publishers_late_s:.2g} ms "
         "late (99 %)"
@@ -172,7 +175,7 @@ def late_text(one: Repetition) -> str:
 
 
 def first_text(reality: Reality) -> str:
-    """Which run is shown where only one can be."""
+    """Say which run is shown where only one can be."""
     number, runs = reality.first[0], len(reality.repetitions)
     believed = ", the first reliable one" if reality.trusted and number > 1 else ""
     played = not reality.is_steady and reality.simulated is not None
@@ -181,7 +184,7 @@ def first_text(reality: Reality) -> str:
 
 
 def errors_text(reality: Reality) -> str:
-    """How far all runs together are off at most, in standard errors."""
+    """Say how far all runs together are off at most, in standard errors."""
     return (
         f"shares off by {reality.most_share_errors:.1f}, mean delays by "
         f"{number_text(reality.most_delay_errors)} standard errors of all of them at most"
@@ -189,12 +192,12 @@ def errors_text(reality: Reality) -> str:
 
 
 def number_text(value: float, digits: int = 1) -> str:
-    """A number, or that it is not known."""
+    """Write a number, or that it is not known."""
     return NOT_KNOWN if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def how_far_off(one: Repetition) -> str:
-    """How far the prediction of a run is off, in words."""
+    """Say how far the prediction of a run is off."""
     summary = one.against_predicted.summary
     chance = f"by chance such runs are off by {one.share_by_chance:.4f}"
     errors = waits = ""
@@ -209,7 +212,7 @@ def how_far_off(one: Repetition) -> str:
 
 
 def why_shares(one: Repetition) -> str:
-    """Why on-time shares are not as near as they should be; nothing where they are."""
+    """Say why on-time shares are not as near as they should be; empty where they are."""
     played = one.against_simulated
     simulated = math.nan if played is None else played.summary.mean_absolute
     off = one.against_predicted.summary.mean_absolute
@@ -217,7 +220,7 @@ def why_shares(one: Repetition) -> str:
 
 
 def why_latency(one: Repetition) -> str:
-    """Why mean delays are not as near as they should be; nothing where they are."""
+    """Say why mean delays are not as near as they should be; empty where they are."""
     off, fits = one.latency_error, one.simulated_latency_error <= MOST_LATENCY
     return "" if off <= MOST_LATENCY else _why(off, one.latency_by_chance, fits)
 
@@ -312,13 +315,13 @@ def _spreads(reality: Reality) -> Iterator[Grid]:
 
 
 def _spread_text(mean_s: float, error_s: float) -> str:
-    """A mean in ms with half its confidence interval (95 %), where one is known."""
+    """Write a mean in ms with half its confidence interval (95 %), where one is known."""
     half = "" if math.isnan(error_s) else f" ± {1.96e3 * error_s:.1f}"
     return f"{number_text(1e3 * mean_s)}{half}"
 
 
 def _losses(reality: Reality) -> Iterator[tuple[str, ...]]:
-    """By subscriber and cause, where there is any: measured and as predicted."""
+    """Yield rows of losses by subscriber and cause, where there are any: measured and predicted."""
     beside = [each.subscribers.set_index("subscriber") for each in _predictions(reality).values()]
     runs = [one.measured.subscribers.set_index("subscriber") for one in reality.counted]
     for name in beside[0].index:
@@ -372,7 +375,7 @@ def _curves(reality: Reality) -> Iterator[Curves]:
 
 
 def _down_spans(one: Repetition) -> dict[str, tuple[tuple[float, float], ...]]:
-    """When each component was down, from the beginning of the window to its end."""
+    """List when each component was down, in seconds from the beginning of the window to its end."""
     begun: dict[str, float] = {}
     spans: dict[str, list[tuple[float, float]]] = {}
     for change in one.timeline:

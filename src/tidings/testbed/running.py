@@ -178,7 +178,7 @@ def _check_names(system: System) -> None:
 
 
 async def _conduct(run: Run, conductor: Conductor | MqttConductor | StoringConductor) -> None:
-    """The whole run; what there is of one that breaks is kept once it has begun."""
+    """Conduct the whole run; of one that breaks once it has begun, keep what there is."""
     loop = asyncio.get_running_loop()
     run.epoch_ns = time.time_ns() - round(loop.time() * 1e9)
     loop.set_exception_handler(lambda _, context: _note(run, context.get("exception")))
@@ -191,13 +191,13 @@ async def _conduct(run: Run, conductor: Conductor | MqttConductor | StoringCondu
 
 
 def _note(run: Run, problem: BaseException | None) -> None:
-    """What goes wrong in a relay ends the run at the next look; connections may break."""
+    """Note what went wrong in a relay: it ends the run at the next look; connections may break."""
     if problem is not None and not isinstance(problem, OSError | NatsError):
         run.layout.journal.problem = f"a relay died: {problem!r}"
 
 
 def _keeps_events(system: System) -> bool:
-    """Whether brokers must store events; refuses what servers do not do about failures."""
+    """Test whether brokers must store events; refuse what servers do not do about failures."""
     known = system.used_recovery
     if failing(system) or known.scheme == "buffering":
         for feature in ("connectivity", "subscription churn", "subscriber's own queue"):
@@ -220,7 +220,7 @@ def _keeps_events(system: System) -> bool:
 
 @contextmanager
 def _loop(run: Run) -> Iterator[asyncio.Runner]:
-    """A loop with the sharpest timers there are."""
+    """Run an event loop with the sharpest timers there are."""
     open_files = 4 * len(run.layout.relays) + 2 * len(run.layout.servers)
     sharp = open_files <= _MOST_SELECTED
     selector = selectors.SelectSelector if sharp else selectors.DefaultSelector

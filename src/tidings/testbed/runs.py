@@ -151,5 +151,5 @@ class Run:
         return self.publications[: len(self.published_late_s)]
 
     def nanoseconds(self, at_s: float) -> int:
-        """A moment of the loop's clock as Unix time."""
+        """Convert a moment of the loop's clock, in seconds, to Unix time, in nanoseconds."""
         return self.epoch_ns + round(at_s * 1e9)

@@ -203,7 +203,7 @@ class Servers:
             )
 
     def links_up(self, name: str) -> int:
-        """How many links to other brokers a server has now; −1 where it does not answer yet."""
+        """Count the links to other brokers a server has now; −1 where it does not answer yet."""
         port = self.plans[name].monitor_port
         try:
             with urllib.request.urlopen(f"http://{HOST}:{port}/leafz", timeout=2.0) as answer:
@@ -219,7 +219,7 @@ class Servers:
         self._wait(lambda name: self._kind.ready in "".join(self._said(name)), "is not ready")
 
     def unlinked(self) -> list[str]:
-        """The brokers whose servers have not found all their neighbours."""
+        """List the brokers whose servers have not found all their neighbours."""
         return [name for name, plan in self.plans.items() if self.links_up(name) != plan.links]
 
     def _wait(self, ready: Callable[[str], bool], otherwise: str) -> None:
@@ -270,7 +270,7 @@ class Servers:
 def servers(
     plans: Mapping[str, ServerPlan], within: Path | None = None, kind: Kind | None = None
 ) -> Iterator[Servers]:
-    """Servers for these plans, all started; gone at the end, and their files with them.
+    """Start servers for all these plans; at the end stop them, and remove their files.
 
     They are of NATS unless another kind is given. Files are in a temporary folder, ``within``
     another if one is given.

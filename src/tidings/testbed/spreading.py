@@ -20,7 +20,7 @@ from tidings.testbed.tables import sent_to
 
 
 def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:
-    """How long a subscription takes until each broker has learnt of it (T_sub), in seconds.
+    """Tabulate how long a subscription takes to become known to each broker (T_sub), in seconds.
 
     Predicted: the mean delays of the links on its way, as nothing else holds it up. Brokers that
     knew already, since others want the same, are left out.
@@ -74,7 +74,7 @@ def event_spread(run: Run, fitted: System) -> pd.DataFrame:
 
 
 def _delays_from(fitted: System, subscriber: str) -> dict[str, float]:
-    """The mean delay from a subscriber to every broker."""
+    """Compute the mean delay from a subscriber to every broker, in seconds."""
     routes = route(fitted)
     at = next(i for i, each in enumerate(fitted.subscribers) if each.name == subscriber)
     delays_s: dict[int, float] = {}
@@ -103,7 +103,7 @@ def _summary(took: pd.DataFrame, key: str, predicted: dict[tuple[str, str], floa
 
 
 def forwarding(run: Run) -> pd.DataFrame:
-    """By direction of a link: how many events could have gone over it, and how many did.
+    """Count, by direction of a link, the events that could have gone over it, and those that did.
 
     Events are those published after the warm-up, each followed to its end; what came over a link
     cannot go back over it.

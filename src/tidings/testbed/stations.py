@@ -14,7 +14,7 @@ _AT_ONCE = 1024
 
 
 def draws(law: Law, generator: np.random.Generator) -> Callable[[], float]:
-    """A function that gives independent draws of a law, in seconds, one a call."""
+    """Make a function that draws from a distribution, in seconds: one independent value a call."""
     held: list[float] = []
 
     def draw() -> float:
@@ -33,7 +33,7 @@ class Station:
     free_s: float = 0.0  # when the work accepted so far is done
 
     def serve(self, arrival_s: float) -> tuple[float, float]:
-        """When the work on an event that arrives now begins and ends.
+        """Compute when the work on an event that arrives now begins and ends, in seconds.
 
         >>> station = Station(service=lambda: 2.0)
         >>> station.serve(1.0), station.serve(2.0), station.serve(9.0)
@@ -63,13 +63,13 @@ class Gate:
     free_s: float = -np.inf  # when the work accepted so far is done
 
     def period(self, number: int) -> Period:
-        """The period of a number, drawn when it is first asked for."""
+        """Give the period of a number, drawn when it is first asked for."""
         while len(self.seen) <= number:
             self.seen.append(next(self.periods))
         return self.seen[number]
 
     def serve(self, arrival_s: float) -> float:
-        """When an event that arrives now has been handed over.
+        """Compute when, in seconds, an event that arrives now has been handed over.
 
         >>> gate = Gate(service=lambda: 2.0, periods=iter([(0.0, 3.0), (10.0, 20.0)]))
         >>> gate.serve(2.0), gate.serve(2.5)
@@ -87,7 +87,7 @@ class Gate:
 
 
 def gate(connectivity: Connectivity, seeds: tuple[int, ...]) -> Gate:
-    """The queue of a peer; it has been coming and going for ever when the run begins."""
+    """Make the queue of a peer; it has been coming and going for ever when the run begins."""
     assert connectivity.on is not None  # periods from traces are refused before
     assert connectivity.off is not None
     spent = connectivity.service
@@ -100,7 +100,10 @@ def gate(connectivity: Connectivity, seeds: tuple[int, ...]) -> Gate:
 
 
 def periods(on: Law, off: Law, generator: np.random.Generator) -> Iterator[Period]:
-    """Times ON that reach into the run, without end; it begins in no special state."""
+    """Yield begin and end, in seconds, of times ON that reach into the run, without end.
+
+    The run begins in no special state.
+    """
     draw_on, draw_off = draws(on, generator), draws(off, generator)
     now_s = -(on.mean_s + off.mean_s) * (_CYCLES_BEFORE + generator.random())
     while True:

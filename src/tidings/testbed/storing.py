@@ -37,7 +37,7 @@ class StoringConductor:
         self._links = {name: Part() for name in run.layout.links}
 
     async def conduct(self) -> None:
-        """The whole run."""
+        """Conduct the whole run: set up, publish among outages, drain the last events, clean up."""
         run = self._run
         try:
             await self._set_up()
@@ -74,7 +74,7 @@ class StoringConductor:
                 await home.hand_out(f"to_{index}", filters, receiver.take)
 
     async def _join(self, lane: Lane, link: Part) -> None:
-        """An agent that carries what is wanted behind a link, but for what came over it."""
+        """Start an agent that carries what is wanted behind a link, but for what came over it."""
         assert lane.broker is not None
         others = {
             each.source
@@ -90,7 +90,7 @@ class StoringConductor:
             await here.hand_out(f"over_{self._token(lane.broker)}", filters, carrier.take)
 
     def _token(self, broker: str) -> str:
-        """A broker in a subject: its number, as its name may hold anything."""
+        """Give what stands for a broker in a subject: its number, as its name may hold anything."""
         return str(self._run.system.broker_index[broker])
 
     async def _publish(self, each: Publication) -> None:

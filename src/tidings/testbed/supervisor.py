@@ -61,7 +61,7 @@ class _Servers:
         return process.returncode
 
     def ended(self) -> dict[str, int]:
-        """The exit codes of servers that ended by themselves."""
+        """List the exit codes of servers that ended by themselves."""
         codes = {}
         for name, process in self._running.items():
             if (code := process.poll()) is not None:

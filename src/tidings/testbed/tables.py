@@ -57,7 +57,7 @@ def trace_tables(
     published: Sequence[Publication] | None = None,
     known: Mapping[str, Publication] | None = None,
 ) -> dict[str, pa.Table]:
-    """The trace tables of a run: what was published after its warm-up, to the end of each event.
+    """Make the trace tables of a run: what was published after its warm-up, each event to its end.
 
     Of a run that goes on, ``published`` is what is new of publications, and ``known`` are all so
     far by event.
@@ -82,7 +82,7 @@ def trace_tables(
 
 
 def manifest(run: Run) -> dict[str, Any]:
-    """What ``traces.json`` says: the window, and how late this machine was."""
+    """Give what ``traces.json`` says: the window, and how late this machine was."""
     begin_s = run.start_s + run.options.warmup_s
     end_s = begin_s + run.options.duration_s
     if run.incomplete is not None:
@@ -127,7 +127,10 @@ def handled_by_groups(run: Run) -> dict[str, dict[str, float]]:
 
 
 def lateness(run: Run) -> dict[str, float]:
-    """How late relays, publishers and clients that came back were, in seconds."""
+    """Compute how late relays, publishers and clients that came back were, in seconds.
+
+    These are medians and 99 % quantiles.
+    """
     late_s = {
         "relay": np.array(run.layout.journal.lateness_s),
         "publisher": np.array(run.published_late_s),
@@ -199,7 +202,7 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
 
 
 def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
-    """By event and broker: where the server says it sent it; else where relays saw it go."""
+    """List by event and broker where the server says it sent it; else where relays saw it go."""
     journal = run.layout.journal
     if run.layout.carried:
         takers = {(each.event, each.broker): list[str]() for each in journal.visits}
@@ -229,7 +232,7 @@ def _states(run: Run) -> pa.Table:
 
 
 def _subscriptions(run: Run) -> pa.Table:
-    """Who wants what from the beginning, and the steps in the lives of what comes and goes."""
+    """Tabulate who wants what from the beginning, and steps of subscriptions that come and go."""
     lasting = [each for each in run.system.subscribers if each.stays is None]
     table = subscription_table(lasting, run.nanoseconds(run.subscribed_s))
     if not run.stays:

@@ -37,7 +37,7 @@ class Subjects:
 
 
 def contents_of(system: System) -> list[tuple[ContentRow, ...]]:
-    """What each publisher may publish; refuses contents that are too many to be subjects."""
+    """List what each publisher may publish; refuse contents that are too many to be subjects."""
     many = [
         f"publishers.{each.name}.content ({each.content.combinations:,} combinations)"
         for each in system.publishers
@@ -52,7 +52,7 @@ def contents_of(system: System) -> list[tuple[ContentRow, ...]]:
 
 
 def subjects(system: System, contents: Sequence[tuple[ContentRow, ...]]) -> Subjects:
-    """Subjects for all contents of a system, and the filters of its subscribers in them."""
+    """Make subjects for all contents of a system, and the filters of its subscribers in them."""
     distinct = {row.text: row.event for rows in contents for row in rows}
     attributes = sorted({name for event in distinct.values() for name in event})
     of_content = {text: _subject(attributes, event) for text, event in distinct.items()}
@@ -74,7 +74,7 @@ def _subject(attributes: Sequence[str], event: Event) -> str:
 
 
 def _token(value: Value | None) -> str:
-    """A value as one token: its kind and its letters, with what NATS gives a meaning to escaped.
+    """Write a value as one token: its kind and its letters; what has a meaning in NATS is escaped.
 
     >>> [_token(each) for each in ("a.b", 1, 1.5, True, None, "-")]
     ["'a%2Eb", '1', '1%2E5', 'true', '-', "'-"]

@@ -43,7 +43,7 @@ DOUBT = "the target lies within the errors, or prediction and simulation disagre
 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
-    """The system with its targets; refuses to begin where nothing is asked of anybody."""
+    """Read the system with its targets; refuses to begin where nothing is asked of anybody."""
     from tidings.model import reading
 
     loaded_system = reading.load(system)
@@ -59,7 +59,7 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
 
 
 def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play | None:
-    """The simulation that candidates are played through with; None where it is not wanted."""
+    """Make the simulation that candidates are played through with; None where it is not wanted."""
     from tidings.planning.verbs import playing as made
 
     return made(wanted, seed, seconds, progress)
@@ -85,7 +85,7 @@ def standing_text(standing: Standing, of: str = "") -> str:
 
 
 def backed(evidence: Evidence) -> str:
-    """What stands behind an answer besides the prediction, in a sentence; empty: none is needed."""
+    """Say what supports an answer besides the prediction, in a sentence; empty: none is needed."""
     return "" if evidence.simulated is None else standing_text(evidence.simulated)
 
 
