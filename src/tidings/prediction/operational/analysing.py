@@ -216,7 +216,7 @@ class Analysis(Shown):
         }
 
     def to_document(self) -> dict[str, Any]:
-        """The analysis as plain data for JSON."""
+        """Make plain data of the analysis, for JSON."""
         return {
             "formula": self.formula,
             "bottleneck": self.bottleneck,
@@ -277,7 +277,10 @@ def analyse(workload: Workload, *, formula: str = FORMULAS[0]) -> Analysis:
 
 
 def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
-    """Who comes to which queue, how often, for how long; only queues that a flow does visit."""
+    """Yield who comes to which queue, how often, for how long.
+
+    Only queues that a flow does visit are listed.
+    """
     for index, flow in enumerate(workload.flows):
         services, transfers = dict(flow.services), dict(flow.transfers)
         for position, node in enumerate(workload.nodes):
@@ -321,7 +324,7 @@ def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
 
 
 def _answered(workload: Workload, visits: list[Visit], formula: str) -> Iterator[Visit]:
-    """The visits with their response times, queue by queue, in the order they had."""
+    """Yield the visits with their response times, queue by queue, in the order they had."""
     responses = np.full(len(visits), np.nan)
     by_centre: dict[int, list[int]] = {}
     for index, visit in enumerate(visits):

@@ -81,7 +81,7 @@ def responses_s(centre: Centre, demands: Demands) -> Floats:
 
 
 def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
-    """Cobham's mean responses: whoever is served is not interrupted."""
+    """Compute Cobham's mean responses, in seconds: whoever is served is not interrupted."""
     if centre.servers > 1:
         raise UnsupportedError(
             f"the queue '{centre.name}' serves by priority with {centre.servers} servers; "

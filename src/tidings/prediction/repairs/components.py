@@ -126,7 +126,7 @@ class Components:
         return math.prod(self.processes[each].availability for each in set(needed))
 
     def fails_per_s(self, needed: Iterable[int]) -> float:
-        """Failures per second of time up of what needs all these processes."""
+        """Compute the failures per second of time up of what needs all these processes."""
         return sum(self.processes[each].fails_per_s for each in set(needed))
 
     def of_path(self, path: Path) -> list[tuple[int, ...]]:
@@ -218,7 +218,7 @@ def paths_to(routes: Routes, home: int, tree: int, starts: Sequence[int]) -> dic
 
 
 def is_buffering(system: System) -> bool:
-    """Whether brokers keep events until what is down is repaired."""
+    """Test whether brokers keep events until what is down is repaired."""
     return system.used_recovery.scheme in BUFFERING
 
 

@@ -126,7 +126,7 @@ class Repairs:
         return self._cut_off[key]
 
     def waits_to(self, home: int, tree: int, paths: dict[int, Path]) -> Delays:
-        """[start]: the wait on all of a path of an event whose first broker is up."""
+        """Compute the wait on all of a path of an event whose first broker is up, [start]."""
         try:
             return self.waits.to_home(home, tree, paths)
         except TooManyPhasesError as error:

@@ -64,7 +64,7 @@ def _mixture(law: Law, parts: int) -> Chain:
 
 
 def _parts(parameters: Floats) -> tuple[Floats, Floats]:
-    """Shares and means (in units of the law's) of a mixture whose mean is 1."""
+    """Compute shares and means (in units of the distribution's) of a mixture whose mean is 1."""
     count = parameters.size // 2
     shares = special.softmax(parameters[:count])
     means = np.exp(np.clip(parameters[count:], -30.0, 30.0))
@@ -84,7 +84,7 @@ def _beyond(ratio: Floats, shapes: Ints, shares: Floats, means: Floats) -> Float
 
 
 def _blocks(shapes: Ints, shares: Floats, means_s: Floats) -> Chain:
-    """A mixture of Erlang laws."""
+    """Make a mixture of Erlang distributions."""
     count = int(shapes.sum())
     initial, generator = np.zeros(count), np.zeros((count, count))
     begin = 0
