@@ -163,7 +163,7 @@ def _outages(system: System) -> Iterator[Suspect]:
 
 
 def _down(record: Broker | Link | FailureGroup) -> float:
-    """Share of the time in which something is down."""
+    """Give the share of the time in which something is down."""
     if isinstance(record, Link):
         both = (record.there.failure, record.back.failure)
         return max(1.0 - each.availability if each is not None else 0.0 for each in both)
@@ -216,7 +216,10 @@ def _publishers(system: System) -> Iterator[Suspect]:
 
 
 def _groups(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Consumer groups without a slow member, with even keys, without redeliveries; the worst."""
+    """Yield suspects: the worst consumer groups without a slow member, uneven keys or redeliveries.
+
+    Each suspect is without one of these.
+    """
     shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
     for place in sorted(_grouped(system), key=lambda each: float(shares[each]))[:_CLIENTS]:
         for cause, other in without_trouble(system.subscribers[place]):

@@ -405,7 +405,7 @@ class _CatchingUp:
 
 
 def _mean(values: Iterable[float]) -> tuple[float, float]:
-    """Mean of independent values, and half its 95 % interval (Student's t)."""
+    """Compute the mean of independent values, and half its 95 % interval (Student's t)."""
     given = np.array(list(values), dtype=np.float64)
     if not np.isfinite(given).all():
         return math.inf, math.nan

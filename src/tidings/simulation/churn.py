@@ -128,7 +128,7 @@ def churn_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Everything the kernel knows of churners and pieces; all of it empty where nobody comes."""
+    """Make all the kernel's tables of churners and pieces; all empty where nobody comes."""
     subjects, brokers = churn.subjects, len(churn.system.brokers) if churn.matters else 0
     arcs = len(churn.routes.arcs) if churn.matters else 0
     _refuse_too_many(churn, brokers + arcs)

@@ -53,7 +53,7 @@ def _shares(x: Floats, w: Floats) -> Floats:
 
 
 def _quantiles(totals: Totals) -> Floats:
-    """Delay quantiles of each unit, [unit, quantile], in seconds."""
+    """Compute the delay quantiles of each unit, [unit, quantile], in seconds."""
     shares = list(QUANTILES.values())
     times_s = [totals.delays(unit).quantiles(shares) for unit in range(totals.units.count)]
     return np.array(times_s).reshape(-1, len(shares))

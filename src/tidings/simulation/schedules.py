@@ -114,7 +114,7 @@ def publishing_times(publisher: Publisher, until_s: float, seed: int, replicatio
 def replayed(
     record: Record, publishing: Publishing, until_s: float, rng: np.random.Generator
 ) -> Floats:
-    """Recorded times come again, in seconds: from a random moment on, or in blocks drawn anew.
+    """Replay recorded times, in seconds: from a random moment on, or in blocks drawn anew.
 
     Blocks begin anywhere and go on from the record's end with its beginning. With a ``cycle`` they
     begin at the moment of it that it is then.
@@ -207,7 +207,7 @@ def _renewals(every: Law, until_s: float, rng: np.random.Generator) -> Floats:
 
 
 def _filling(draw: Callable[[int], Floats], mean_s: float, until_s: float) -> Floats:
-    """Random times, as many as it takes to fill so many seconds."""
+    """Draw random times, in seconds, as many as it takes to fill so many seconds."""
     count = int(1.1 * until_s / mean_s) + 16
     lengths_s = draw(count)
     while lengths_s.sum() < until_s:

@@ -91,7 +91,7 @@ def names_at(names: Sequence[str], positions: NDArray[Any]) -> pa.Array:
 
 
 def generator_of(seed: int, replication: int, entity: str, purpose: str) -> np.random.Generator:
-    """Random numbers of one entity for one purpose; those of the kernel stay as they are."""
+    """Make random numbers of one entity for one purpose; those of the kernel stay as they are."""
     words = stream_states(seed, replication, [(entity, purpose)])[0]
     return np.random.default_rng([int(word) for word in words])
 

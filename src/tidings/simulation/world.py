@@ -134,7 +134,7 @@ def _own(table: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _linked(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Free records, each pointing to the next, the last to none."""
+    """Make free records, each pointing to the next, the last to none."""
     table = np.zeros(size, dtype=kind)
     table["next"] = np.arange(1, size + 1)
     table["next"][-1:] = -1

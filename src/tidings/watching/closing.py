@@ -84,7 +84,7 @@ class Closing:
         return {} if catalogue is None else down_since(self.store, catalogue)
 
     def counted_until_ns(self) -> int:
-        """Until when the store has counted; 0 where it has nothing yet."""
+        """Give until when the store has counted, in ns; 0 where it has nothing yet."""
         return max((part.until_ns for part in self.parts()), default=0)
 
     def limits(self, now_ns: int) -> Limits:

@@ -142,7 +142,7 @@ def measured_share(stretches: Sequence[Counts], z: float = USUAL) -> Share:
 
 
 def _batch_half(on_time: Reals, wanted: Reals, size: int, z: float) -> float:
-    """Half of the interval by batches of so many stretches; 0 where there are too few."""
+    """Compute half the interval by batches of so many periods; 0 where there are too few."""
     starts = np.arange(0, len(wanted), size)
     if size > 1 and len(starts) < LEAST_BATCHES:
         return 0.0

@@ -83,7 +83,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
 
 
 def alarms(look: Look) -> list[Alarm]:
-    """Everything that is wrong now."""
+    """List everything that is wrong now."""
     if not look.stretches:
         return []
     changed = list(_changed(look))
@@ -109,7 +109,7 @@ def queues(look: Look) -> list[judging.Queue]:
 
 
 def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
-    """Predicted on-time shares with their intervals, by subscriber and of everybody."""
+    """List predicted on-time shares with their intervals, by subscriber and of everybody."""
     if outcome is None:
         return {}
     columns = ["subscriber", "on_time", "error", "wanted_per_s", "count"]

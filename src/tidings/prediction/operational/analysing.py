@@ -182,7 +182,10 @@ class Analysis(Shown):
         return float(spare.min()) if len(spare) else float("inf")
 
     def latency_s(self, path: DeliveryPath) -> float:
-        """Mean time along one path: every queue of its nodes, every connection between them."""
+        """Sum mean times along one path, in seconds: queues of its nodes, connections between them.
+
+        Every queue and every connection counts, and the delay of the source.
+        """
         load = self.workload
         total = load.sources[load.flows[path.flow].source].delay.mean_s
         for node in path.nodes(load):
@@ -193,7 +196,7 @@ class Analysis(Shown):
         return total
 
     def mean_latency_s(self, paths: Iterable[DeliveryPath], *, weighted: bool = False) -> float:
-        """Mean latency over a set of paths: the plain mean, or by how many events take each."""
+        """Average latency over paths, in seconds: plainly, or by how many events take each."""
         chosen = list(paths)
         latencies = np.array([self.latency_s(path) for path in chosen])
         weights = np.array([path.probability for path in chosen]) if weighted else None

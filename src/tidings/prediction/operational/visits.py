@@ -20,7 +20,7 @@ from tidings.model.workload import Flow, Workload
 
 
 def visit_ratios(workload: Workload, flow: Flow) -> Floats:
-    """Mean number of visits of one published event to every node.
+    """Compute the mean number of visits of one published event to every node.
 
     >>> from tidings.model.laws import Exponential
     >>> from tidings.model.workload import Connection, Node, Source

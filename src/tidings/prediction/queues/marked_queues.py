@@ -69,7 +69,7 @@ def waits(grid: Grid, streams: Sequence[Stream], law: Law) -> list[Delays]:
 def _values(
     z: Complexes, silent: Floats, together: Floats, served: Complexes, idle: Floats
 ) -> Complexes:
-    """W(z), [node, phase]."""
+    """Compute W(z), [node, phase]."""
     size = len(silent)
     if size == 1:
         values: Complexes = (z * idle / (z + silent[0, 0] + together[0, 0] * served))[:, None]

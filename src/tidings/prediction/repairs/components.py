@@ -122,7 +122,7 @@ class Components:
     ends: tuple[tuple[int, int], ...]  # the brokers of each link
 
     def all_up(self, needed: Iterable[int]) -> float:
-        """P[all these processes are up]; one named twice counts once."""
+        """Compute P[all these processes are up]; one named twice counts once."""
         return math.prod(self.processes[each].availability for each in set(needed))
 
     def fails_per_s(self, needed: Iterable[int]) -> float:

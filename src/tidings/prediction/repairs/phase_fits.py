@@ -72,9 +72,10 @@ def _parts(parameters: Floats) -> tuple[Floats, Floats]:
 
 
 def _beyond(ratio: Floats, shapes: Ints, shares: Floats, means: Floats) -> Floats:
-    """P[X > t] of a mixture of one- and two-phase laws, then the same of its residual law.
+    """Compute P[X > t] of a mixture of one- and two-phase distributions.
 
-    Of two equal phases the residual law is the last one or both, with the same probability.
+    The same of its residual distribution follows. Of two equal phases the residual distribution is
+    that of the last one or of both, with the same probability.
     """
     places = shapes * ratio / means
     left, second = np.exp(-places), places * (shapes - 1)
@@ -97,7 +98,7 @@ def _blocks(shapes: Ints, shares: Floats, means_s: Floats) -> Chain:
 
 
 def _erlangs(law: Law) -> Chain:
-    """K − 1 phases with probability p, else k, all of one rate: mean and variance kept."""
+    """Fit phases of one rate, k − 1 with probability p, else k: mean and variance are kept."""
     scv = max(law.scv, 1.0 / MOST_ERLANG)
     count = math.ceil(1.0 / scv - 1e-12)
     share = (count * scv - math.sqrt(count * (1.0 + scv) - count**2 * scv)) / (1.0 + scv)

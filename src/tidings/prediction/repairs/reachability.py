@@ -115,7 +115,7 @@ class Reachability:
         return order, waiting
 
     def _reached_given(self, path: Path, up: Mapping[int, Bools], works: list[Bools]) -> Floats:
-        """P[the ends of a path reach each other], in many states of its processes."""
+        """Compute P[the ends of a path reach each other], in many states of its processes."""
         reached = np.zeros(works[0].size)
         for state, share, graph in self._graphs():
             chosen = np.ones(reached.size, np.bool_)
@@ -149,7 +149,10 @@ def _beside(graph: Graph, path: Path) -> Graph:
 
 
 def _table(beside: Graph, path: Path) -> Floats:
-    """P[the ends are joined], [which brokers of the path are up, which links of it are]."""
+    """Compute P[the ends are joined] by which brokers of the path are up, and which links.
+
+    The array is [which brokers of the path are up, which links of it are].
+    """
     count = len(path.brokers)
     labels, shares = joined(beside, path.brokers, {path.brokers[0], path.brokers[-1]})
     of_labels = (labels > 0) @ (1 << np.arange(count))

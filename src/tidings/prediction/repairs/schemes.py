@@ -110,7 +110,7 @@ class FailingPaths:
         return sum(stay_s * parts.fails_per_s(needed) for stay_s, needed in elements)
 
     def _stays_s(self, path: Path) -> list[float]:
-        """Mean times at every element of a path but the first broker, in seconds."""
+        """List the mean times at every element of a path but the first broker, in seconds."""
         return [
             float(stay.shift_s[arc] + stay.mean_s[arc])
             for arc in path.arcs
@@ -269,7 +269,7 @@ class FailingPaths:
         return Tails(row, row)
 
     def _round_or_waiting(self, path: Path, plain: Delays, key: tuple[int, int, int]) -> Tails:
-        """Whatever path is up at once, else the usual one with its buffers.
+        """Combine delays of whatever path is up at once, else of the usual one with its buffers.
 
         A copy that goes round is not acknowledged: one that is lost by chance waits, too.
         """
@@ -290,7 +290,7 @@ class FailingPaths:
         return Tails(stack([rows, held]).mix(weights[None, :]), unkept)
 
     def _chance(self, usual: Path, path: Path) -> float:
-        """P[no link loses a copy by chance from where a path leaves the usual one]."""
+        """Compute P[no link loses a copy by chance from where a path leaves the usual one]."""
         if path == usual:
             return 1.0
         pairs = enumerate(zip(usual.arcs, path.arcs, strict=False))

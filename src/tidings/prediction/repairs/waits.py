@@ -203,7 +203,7 @@ def _sums(processes: Sequence[Process], chosen: Sequence[int]) -> Complexes:
 
 
 def _along(values: Complexes, axis: int, matrix: Complexes) -> Complexes:
-    """Row vectors along an axis, each times a matrix."""
+    """Multiply each row vector along an axis by a matrix."""
     turned: Complexes = np.moveaxis(np.tensordot(values, matrix, axes=(axis, 0)), -1, axis)
     return turned
 
@@ -270,7 +270,7 @@ class Waits:
         )
 
     def _atom(self, path: Path) -> float:
-        """P[all is up that a path needs], given that its first broker is."""
+        """Compute P[all is up that a path needs], given that its first broker is."""
         needs = self.components.of_path(path)
         everything = {each for needed in needs for each in needed}
         return self.components.all_up(everything.difference(needs[0]))
