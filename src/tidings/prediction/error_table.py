@@ -142,7 +142,7 @@ class ErrorTable:
         return first
 
     def _columns(self, regimes: pd.DataFrame) -> Floats:
-        """[feature, row]: a feature of all rows lies together."""
+        """Make an array [feature, row], in which a feature of all rows lies together."""
         return np.ascontiguousarray(regimes[list(self.features)].to_numpy(np.float64).T)
 
     def _outside(self, columns: Floats) -> Iterator[Bools]:

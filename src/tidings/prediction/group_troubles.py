@@ -36,14 +36,14 @@ def without_trouble(group: Subscriber) -> Iterator[tuple[Cause, Subscriber]]:
 
 
 def with_subscriber(system: System, place: int, other: Subscriber) -> System:
-    """The system with another subscriber at a place."""
+    """Make the system with another subscriber at an index."""
     everybody = list(system.subscribers)
     everybody[place] = other
     return replace(system, subscribers=tuple(everybody))
 
 
 def _ends(group: Subscriber) -> tuple[Member | None, Law | None]:
-    """The slowest member and the time of the fastest, where they differ by much."""
+    """Find the slowest member and the time of the fastest, where they differ by much."""
     assert group.consumers is not None
     timed = [
         (law.mean_s, member, law)

@@ -119,7 +119,7 @@ class Elsewhere:
         return np.clip(shares, 0.0, 1.0)
 
     def _more_arrivals(self, homes: Sequence[str]) -> Floats:
-        """[broker]: events per second that come in addition, with the movers at these homes.
+        """Compute the additional events per second with the movers at these homes, [broker].
 
         Where waits grow faster than load, so many as would do as much if they did not.
         """
@@ -136,7 +136,7 @@ class Elsewhere:
         return self._known[key]
 
     def _moved_routes(self, homes: Sequence[str]) -> Routes:
-        """The routes with the movers at these homes: other interests, the same contents."""
+        """Make the routes with the movers at these homes: other interests, the same contents."""
         routes, index = self.network.routes, self.network.system.broker_index
         home_of: Ints = routes.home_of_subscriber.copy()
         home_of[list(self.movers)] = [index[home] for home in homes]

@@ -66,7 +66,7 @@ def with_overload(relieved: Outcome, system: System, groups: Mapping[str, str]) 
 
 
 def _causes(system: System, groups: Collection[str]) -> dict[str, list[Cause]]:
-    """Why each group cannot keep up: what it could do without, and its queue."""
+    """Find why each group cannot keep up: what it could do without, and its queue."""
     by_rate = overloaded_groups(system)
     causes = {}
     for place, own in enumerate(system.subscribers):

@@ -91,7 +91,7 @@ class _Stretches:
 
 
 def _shares(played: Played) -> Floats:
-    """Shares of what is wanted that was in time; 0 where nothing is wanted."""
+    """Compute the shares of wanted events that were on time; 0 where nothing is wanted."""
     shares: Floats = played.on_time / np.maximum(played.wanted, 1.0)
     return shares
 

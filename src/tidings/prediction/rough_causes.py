@@ -76,7 +76,7 @@ def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> 
 
 
 def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """The causes of each subscriber in their order, the subscriber with the dearest first."""
+    """Put the causes of each subscriber in their order, the subscriber with the dearest first."""
     costs: dict[str, dict[Cause, float]] = {}
     for name, kind, place, cost in rows[list(table("causes"))].itertuples(index=False, name=None):
         costs.setdefault(name, {})[Cause(kind, place)] = cost

@@ -108,7 +108,7 @@ def _played(system: System, how: Playing, as_in: Outcome | None = None) -> Outco
 
 
 def _gains(suspect: Suspect, before: Outcome, after: Outcome) -> Iterator[tuple[Cause, float]]:
-    """Each subscriber's gain, under the name of what is gained most of."""
+    """Yield each subscriber's gain, under the name of what is gained most of."""
     old, new = before.subscribers, after.subscribers
     if suspect.cause.kind == "deadline":
         own = column(suspect.system.subscribers, "lifetime").where(lambda each: each is not None)
@@ -128,7 +128,7 @@ def _gains(suspect: Suspect, before: Outcome, after: Outcome) -> Iterator[tuple[
 
 
 def _noise(before: Outcome, after: Outcome) -> Floats:
-    """[subscriber]: what a gain must exceed; less is chance."""
+    """Compute what a gain must exceed, [subscriber]; less is chance."""
     squares = before.subscribers["on_time_se"] ** 2 + after.subscribers["on_time_se"] ** 2
     # Runs with the same random numbers differ by less than two that know nothing of each other.
     noise: Floats = _SURE * np.sqrt(squares.fillna(0.0).to_numpy())

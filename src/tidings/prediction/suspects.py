@@ -52,7 +52,7 @@ def beyond_theory(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def all_suspects(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Causes that may matter, likelier ones first, each with the system without it."""
+    """Yield causes that may matter, likelier ones first, each with the system without it."""
     yield from _brokers(system, before)
     yield from _links(system, before)
     yield from _bursts(system)
@@ -102,7 +102,10 @@ def _brokers(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _links(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Links between brokers that take no time and lose nothing; first those that take most."""
+    """Yield suspects: a link between brokers takes no time and loses nothing.
+
+    First come the links that take most.
+    """
     rows = before.links.copy()
     rows["taken"] = (rows["delay_mean_s"] * rows["events_per_s"]).fillna(0.0)
     rows["taken"] += (rows["lost"] * rows["events_per_s"]).fillna(0.0)
@@ -124,7 +127,7 @@ def _links(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _bursts(system: System) -> Iterator[Suspect]:
-    """Publishers that publish evenly: those that publish most, and all together."""
+    """Yield suspects: publishers publish evenly, those that publish most, and all together."""
     uneven = [place for place, each in enumerate(system.publishers) if each.is_uneven]
     uneven = [place for place in uneven if system.publishers[place].connectivity is None]
     even = list(system.publishers)
@@ -140,7 +143,7 @@ def _bursts(system: System) -> Iterator[Suspect]:
 
 
 def _outages(system: System) -> Iterator[Suspect]:
-    """Brokers, links and groups of both that never fail; those that are down for longest."""
+    """Yield suspects: brokers, links and groups of both that are down for longest never fail."""
     failing: list[tuple[float, Suspect]] = []
     for section in ("brokers", "links", "failure_groups"):
         records = getattr(system, section)
@@ -160,7 +163,7 @@ def _outages(system: System) -> Iterator[Suspect]:
 
 
 def _down(record: Broker | Link | FailureGroup) -> float:
-    """Share of the time in which something is down."""
+    """Give the share of the time in which something is down."""
     if isinstance(record, Link):
         both = (record.there.failure, record.back.failure)
         return max(1.0 - each.availability if each is not None else 0.0 for each in both)
@@ -182,7 +185,7 @@ def _steady(record: Broker | Link) -> Broker | Link:
 
 
 def _full(system: System) -> Iterator[Suspect]:
-    """Buffers of brokers and groups that hold nobody back, however full they are."""
+    """Yield suspects: buffers of brokers and groups hold nobody back, however full they are."""
     for place, broker in enumerate(system.brokers):
         if broker.blocks:
             without = replace(broker, buffer=None, when_full=WHEN_FULL[0])
@@ -199,7 +202,7 @@ def _full(system: System) -> Iterator[Suspect]:
 
 
 def _publishers(system: System) -> Iterator[Suspect]:
-    """Publishers that send at once, that are always there, and near."""
+    """Yield suspects: publishers send at once, are always there, and near."""
     for place, each in _first(system.publishers, lambda one: one.batch):
         changed = replace(each, batch=None)
         yield _with_publisher(system, place, Cause("batches", each.name), changed)
@@ -213,7 +216,10 @@ def _publishers(system: System) -> Iterator[Suspect]:
 
 
 def _groups(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Consumer groups without a slow member, with even keys, without redeliveries; the worst."""
+    """Yield suspects: the worst consumer groups without a slow member, uneven keys or redeliveries.
+
+    Each suspect is without one of these.
+    """
     shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
     for place in sorted(_grouped(system), key=lambda each: float(shares[each]))[:_CLIENTS]:
         for cause, other in without_trouble(system.subscribers[place]):
@@ -226,7 +232,7 @@ def _grouped(system: System) -> list[int]:
 
 
 def _queues(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Subscribers and groups that take no time; the worst of them."""
+    """Yield suspects: subscribers and groups take no time; the worst of them."""
     for place in _worst(system, before, lambda one: one.consumers or one.processing):
         one = system.subscribers[place]
         at_once = with_subscriber(system, place, replace(one, processing=None, consumers=None))
@@ -234,7 +240,7 @@ def _queues(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _subscribers(system: System, before: Outcome) -> Iterator[Suspect]:
-    """Subscribers that are always there, that stay, and near; the worst of them."""
+    """Yield suspects: subscribers are always there, stay, and are near; the worst of them."""
     for place in _worst(system, before, lambda one: one.connectivity):
         one = system.subscribers[place]
         there = with_subscriber(system, place, replace(one, connectivity=None))
@@ -253,7 +259,7 @@ def _subscribers(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _worst(system: System, before: Outcome, has: Callable[[Subscriber], Any]) -> list[int]:
-    """The places of those subscribers of which something holds that miss most."""
+    """List the indices of those subscribers of which ``has`` holds that miss most."""
     shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
     order = np.argsort(shares, kind="stable")
     return [int(each) for each in order if has(system.subscribers[int(each)])][:_CLIENTS]
@@ -277,7 +283,7 @@ def _takes_time(channel: Channel) -> bool:
 
 
 def _quick(channel: Channel) -> Channel:
-    """The channel without its own delays and losses; what it shares and when it fails stays."""
+    """Remove a channel's own delays and losses; what it shares and when it fails stays."""
     return Channel(failure=channel.failure, network=channel.network)
 
 
@@ -286,7 +292,7 @@ def _off_network(channel: Channel, network: str) -> Channel:
 
 
 def _each_channel(system: System, change: Callable[[Channel], Channel]) -> System:
-    """The system with every channel changed."""
+    """Change every channel of a system."""
     return replace(
         system,
         links=tuple(

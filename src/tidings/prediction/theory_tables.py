@@ -37,7 +37,7 @@ def subscribers_table(system: System, results: list[Result]) -> pd.DataFrame:
 
 
 def regimes_table(system: System, results: list[Result]) -> pd.DataFrame:
-    """Features of every subscriber: means over what it wants."""
+    """Tabulate the features of every subscriber: means over what it wants."""
     rows = np.zeros((len(system.subscribers), len(FEATURES) + len(OF_SHARES)))
     for result in results:
         rows[result.audience.subscribers] = result.regimes[result.audience.filter_of]
@@ -45,7 +45,7 @@ def regimes_table(system: System, results: list[Result]) -> pd.DataFrame:
 
 
 def by_subscriber(system: System, results: list[Result], of: str) -> Floats:
-    """[subscriber]: a number of results that is known of filters, such as their roughness."""
+    """Give a number of results that is known of filters, such as roughness, [subscriber]."""
     number: Floats = np.zeros(len(system.subscribers))
     for result in results:
         number[result.audience.subscribers] = getattr(result, of)[result.audience.filter_of]
@@ -53,7 +53,7 @@ def by_subscriber(system: System, results: list[Result], of: str) -> Floats:
 
 
 def pairs_table(system: System, network: Network, results: list[Result]) -> pd.DataFrame:
-    """A row for every publisher and subscriber of whom the second wants something of the first."""
+    """Make a row for every publisher and every subscriber that wants something of it."""
     publishers = np.array(names(system.publishers), dtype=object)
     subscribers = np.array(names(system.subscribers), dtype=object)
     parts = []
@@ -105,7 +105,7 @@ def links_table(system: System, network: Network) -> pd.DataFrame:
 
 
 def delays_table(subscribers: pd.DataFrame, results: list[Result], most: int) -> pd.DataFrame:
-    """The delay distribution of so many subscribers, those with the lowest shares, as rows."""
+    """Tabulate the delay distributions of so many subscribers, those with the lowest shares."""
     if not any(result.laws for result in results):
         return table("delays")
     rows: dict[str, list[object]] = {"subscriber": [], "delay_s": [], "arrived": []}

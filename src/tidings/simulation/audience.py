@@ -22,31 +22,31 @@ from tidings.model.system import Subscriber, System
 
 
 def is_perfect(channel: Channel) -> bool:
-    """Whether a channel neither loses nor delays anything."""
+    """Test whether a channel neither loses nor delays anything."""
     return channel.reliability >= 1.0 and channel.failure is None and is_instant(channel)
 
 
 def is_instant(channel: Channel) -> bool:
-    """Whether a channel delays nothing."""
+    """Test whether a channel delays nothing."""
     if channel.bandwidth_bytes_per_s is not None or channel.network is not None:
         return False
     return isinstance(channel.delay, Deterministic) and channel.delay.value_s == 0.0
 
 
 def has_queue(subscriber: Subscriber) -> bool:
-    """Whether events wait for this subscriber, to connect or to take them in."""
+    """Test whether events wait for this subscriber, to connect or to take them in."""
     own = (subscriber.connectivity, subscriber.processing, subscriber.consumers)
     return any(each is not None for each in own)
 
 
 def meet(subscriber: Subscriber) -> bool:
-    """Whether subscribers of one count get in each other's way: by a network, or by blocking."""
+    """Test whether subscribers of one count hinder each other: by a network, or by blocking."""
     consumers = subscriber.consumers
     return subscriber.link.network is not None or (consumers is not None and consumers.blocks)
 
 
 def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
-    """Subscribers to be followed on their own (one of each kind), and whose receiver is whose.
+    """Find subscribers to be followed on their own (one of each kind), and whose receiver is whose.
 
     Where nothing but a fixed lifetime tells subscribers from plain ones, all of a kind are one.
     """
@@ -69,7 +69,7 @@ def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
 
 
 def find_curves(routes: Routes, receiver_of: Ints, brokers: int) -> tuple[Ints, int]:
-    """One histogram for each set of local plain filters that some class meets, at each broker."""
+    """Number one histogram for each set of local plain filters that a class meets at a broker."""
     curve_of = np.full((brokers, routes.class_count), -1, dtype=np.int64)
     count = 0
     plain = receiver_of < 0

@@ -95,11 +95,11 @@ class CatchUp(Shown):
         return f"CatchUp of {self.queue} from {self.asked}: {took}"
 
     def _rows(self) -> pd.DataFrame:
-        """Some points of the curve, as many as are looked at."""
+        """Give some points of the curve, as many as are looked at."""
         return self.to_pandas().iloc[:: POINTS // 10]
 
     def to_document(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """Make plain data of the answer, for JSON."""
         return {
             "catch_up": {
                 "queue": self.queue.name,
@@ -255,7 +255,7 @@ class _CatchingUp:
         self.patience_s = PATIENCE * (state.expected(queue) + FEW) / spare_per_s
 
     def answer(self) -> CatchUp:
-        """The answer from all replications."""
+        """Run all replications and compute the answer from them."""
         replications = self.state.replications
         self.usual = self._usual(replications)
         self.progress("pilot run")
@@ -272,7 +272,7 @@ class _CatchingUp:
         return side_by_side(lambda number: self._replication(number, times_s), range(count))
 
     def _usual(self, replications: int) -> int:
-        """The mean number of events that wait while nothing is stopped, rounded up."""
+        """Compute the mean number of events that wait while nothing is stopped, rounded up."""
         self.progress("the usual backlog")
         warmup_s = self.window.warmup_s
         end_s = warmup_s + USUAL_PART * self.window.length_s
@@ -289,7 +289,7 @@ class _CatchingUp:
         return math.ceil(float(np.mean(list(side_by_side(waiting, numbers)))))
 
     def _replication(self, number: int, times_s: Floats) -> _Run:
-        """One replication: as usual, stopped, and catching up."""
+        """Run one replication: as usual, stopped, and catching up."""
         begin_s = self.window.warmup_s
         stop_s = self.state.expected_s(self.queue)
         longest_s = stop_s * (PATIENCE if self.state.backlog is not None else 1.0)
@@ -366,7 +366,7 @@ class _CatchingUp:
         return gone_s, count_world(world, self.compiled, self.units), curve
 
     def _joined(self, runs: list[_Run], times_s: Floats) -> CatchUp:
-        """The answer from all replications."""
+        """Combine all replications into the answer."""
         caught_up = sum(math.isfinite(each.gone_s) for each in runs)
         gone_s, gone_error_s = _mean([each.gone_s for each in runs])
         of = self.units.of_subscriber
@@ -405,7 +405,7 @@ class _CatchingUp:
 
 
 def _mean(values: Iterable[float]) -> tuple[float, float]:
-    """Mean of independent values, and half its 95 % interval (Student's t)."""
+    """Compute the mean of independent values, and half its 95 % interval (Student's t)."""
     given = np.array(list(values), dtype=np.float64)
     if not np.isfinite(given).all():
         return math.inf, math.nan

@@ -57,7 +57,7 @@ class Carried:
 
 
 def carried(cells: Cells, brokers: int, stations: Stations) -> Carried:
-    """What arrives where, and how loaded that makes each station.
+    """Compute what arrives where, in events per second, and how loaded that makes each station.
 
     An overloaded broker passes on the same share of everything, as its busiest station
     allows; what is behind it gets less. Where overloaded brokers feed each other this is settled by
@@ -79,7 +79,7 @@ def carried(cells: Cells, brokers: int, stations: Stations) -> Carried:
 
 
 def _flow(cells: Cells, passes: Floats) -> Floats:
-    """Events per second in each cell, where each broker passes on a share of what comes."""
+    """Compute events per second in each cell, where each broker passes on a share of what comes."""
     flow = cells.flow_per_s.copy()
     for depth in range(1, int(cells.depth.max(initial=0)) + 1):
         here = np.flatnonzero(cells.depth == depth)
@@ -91,7 +91,7 @@ def _flow(cells: Cells, passes: Floats) -> Floats:
 
 
 def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:
-    """The cells of a system, with their long-run flows."""
+    """Find the cells of a system, with their long-run flows, in events per second."""
     paths: dict[tuple[int, int], tuple[Ints, Ints, Ints, Floats]] = {}
     rows, brokers, parents, depths, flows = [], [], [], [], []
     count = 0
@@ -119,7 +119,10 @@ def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> 
 
 
 def _reached_from(routes: Routes, home: int, content_class: int) -> tuple[Ints, Ints, Ints, Floats]:
-    """The brokers a class reaches from a home: which, from where, how deep, which share arrives."""
+    """List the brokers a class reaches from a home.
+
+    Of each: which, from where, how deep, which share arrives.
+    """
     outgoing = routes.trees[routes.tree_of_class[content_class]].outgoing
     interest = routes.interest[:, content_class]
     reached, parents, depths, shares, into = [home], [-1], [0], [1.0], [-1]

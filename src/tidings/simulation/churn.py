@@ -66,7 +66,7 @@ class Churn:
         return {subject: number for number, subject in enumerate(distinct)}
 
     def name_of(self, churner: int) -> str:
-        """The name of a churner: of a subscriber with a count, the others have numbers."""
+        """Give the name of a churner: of a subscriber with a count, the others have numbers."""
         index, receiver = self.churners[churner]
         name = self.system.subscribers[index].name
         if receiver >= 0:
@@ -76,7 +76,7 @@ class Churn:
 
 
 def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -> Churn:
-    """Who comes and goes, and every piece of a subscription; nothing at all if nobody does."""
+    """Find who comes and goes, and every piece of a subscription; nothing at all if nobody does."""
     followed = [system.subscribers[index] for index in representatives]
     watched = [
         (representatives[receiver], receiver)
@@ -116,7 +116,7 @@ def _wants_any(routes: Routes, wanted: int, tree: int) -> bool:
 
 
 def _periods(subscriber: Subscriber) -> tuple[Law, Law]:
-    """How long a churner stays, and how long it is away."""
+    """Give the distributions of how long a churner stays, and how long it is away."""
     assert subscriber.stays is not None
     return subscriber.stays, subscriber.away or _AT_ONCE
 
@@ -128,7 +128,7 @@ def churn_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Everything the kernel knows of churners and pieces; all of it empty where nobody comes."""
+    """Make all the kernel's tables of churners and pieces; all empty where nobody comes."""
     subjects, brokers = churn.subjects, len(churn.system.brokers) if churn.matters else 0
     arcs = len(churn.routes.arcs) if churn.matters else 0
     _refuse_too_many(churn, brokers + arcs)
@@ -167,7 +167,7 @@ def churn_tables(
 
 
 def _pieces_by_bundle(churn: Churn, before: Mapping[str, Any]) -> dict[str, Ints]:
-    """The pieces of each bundle, which a round of its home brings; none where nobody forgets."""
+    """List the pieces of each bundle, brought by a round of its home; none where nobody forgets."""
     bundles = len(before["bundles"])
     if not bundles:
         return _listed("bundle_pieces", np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
@@ -195,7 +195,7 @@ def _churner_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Churners with their switches, and for those watched a place where events reach them."""
+    """Make tables of churners, their switches, and places where events reach those watched."""
     first_station = len(before["stations"])
     receivers = before["receivers"].copy()
     churners: list[tuple[Any, ...]] = []
@@ -232,14 +232,14 @@ def _churner_tables(
 
 
 def _listed(name: str, keys: Ints, values: Ints, count: int) -> dict[str, Ints]:
-    """Values by key, one list after the other, in their order."""
+    """List values by key, one list after the other, in their order."""
     first = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))])
     order = np.argsort(keys, kind="stable")
     return {f"{name}_first": first.astype(np.int64), f"{name}_of": values[order].astype(np.int64)}
 
 
 def _covering_tables(churn: Churn) -> dict[str, Ints]:
-    """Which subjects cover which; those covered in order, the widest first."""
+    """List which subjects cover which; those covered in order, the widest first."""
     covering = _covering(churn)
     wide, narrow = np.nonzero(covering)
     # Whoever contains another contains all that the other does, so that the widest have the most.
@@ -252,7 +252,7 @@ def _covering_tables(churn: Churn) -> dict[str, Ints]:
 
 
 def _covering(churn: Churn) -> Bools:
-    """Whether each [subject, other subject] of one tree covers the other; equal ones do."""
+    """Test whether each [subject, other subject] of one tree covers the other; equal ones do."""
     filters = column(churn.system.subscribers, "wants").values
     routes, subjects = churn.routes, list(churn.subjects)
     tree = np.array([tree for tree, _ in subjects], dtype=np.int64)
@@ -268,7 +268,7 @@ def _covering(churn: Churn) -> Bools:
 
 
 def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
-    """The kernel's numbers of churners and messages."""
+    """Give the kernel's numbers of churners and messages."""
     if not churn.matters:
         return {"churning": 0}
     degree = int(np.diff(tables["out_first"]).max(initial=0))

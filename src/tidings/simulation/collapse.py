@@ -92,7 +92,7 @@ def saturated_rate(group: Group, seed: int = 0) -> float:
 
 
 def _alone(group: Group) -> System:
-    """The group at a broker that takes no time, offered more than it can handle."""
+    """Make the group alone at a broker that takes no time, offered more than it can handle."""
     members = tuple(replace(each, failure=None) for each in group.consumers.members)
     subscriber = Subscriber(
         name=group.subscriber.name,

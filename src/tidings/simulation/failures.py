@@ -110,7 +110,7 @@ def fault_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """The kernel's tables of failures and recovery; where nothing fails, all of them are empty."""
+    """Make the kernel's tables of failures and recovery; where nothing fails, all are empty."""
     brokers = len(system.brokers) if faults.matter else 0
     arcs = len(routes.arcs) if faults.matter else 0
     switches, members = _switches(faults, laws, streams)
@@ -148,7 +148,7 @@ def fault_tables(
 
 
 def fault_numbers(faults: Faults, tables: dict[str, Any], first_slot: int) -> dict[str, float]:
-    """The kernel's numbers of failures and recovery, with their slots in the calendar."""
+    """Give the kernel's numbers of failures and recovery, with their slots in the calendar."""
     recovery = faults.recovery
     notices = len(tables["components"]) if recovery.detection_s > 0 else 0
     rounds = len(tables["homes"])
@@ -194,7 +194,7 @@ def _switches(
 
 
 def _leaving(system: System, routes: Routes) -> tuple[Ints, Ints]:
-    """All arcs that leave each broker, in the order of their neighbours' names."""
+    """List all arcs that leave each broker, in the order of their neighbours' names."""
     lists: list[list[tuple[str, int]]] = [[] for _ in system.brokers]
     for index, arc in enumerate(routes.arcs):
         lists[arc.source].append((system.brokers[arc.target].name, index))
@@ -205,7 +205,7 @@ def _leaving(system: System, routes: Routes) -> tuple[Ints, Ints]:
 def _bundles(
     faults: Faults, system: System, routes: Routes, streams: Callable[..., int]
 ) -> tuple[Any, Any, Any, Ints]:
-    """Homes, their bundles by tree, the classes wanted in each, and which bundle is where."""
+    """List homes, their bundles by tree, the classes wanted in each, and which bundle is where."""
     brokers, trees = len(system.brokers), len(routes.trees)
     if not faults.forgetting:
         home, bundle, wanted_class = (
@@ -241,7 +241,7 @@ def _bundles(
 def _initial_entries(
     faults: Faults, routes: Routes, bundles: int, brokers: int
 ) -> tuple[Ints, Ints]:
-    """What brokers know in the beginning: without recovery, those that may crash know nothing.
+    """Make what brokers know in the beginning: without recovery, those that may crash know nothing.
 
     In the long run each of them has crashed, and nothing brings its subscriptions back.
     """

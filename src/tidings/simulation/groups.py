@@ -80,7 +80,7 @@ class Group:
         return max((each.up.mean_s + each.down.mean_s for each in failures), default=0.0)
 
     def processing(self, member: Member) -> Law:
-        """The time in which a member handles one event."""
+        """Give the distribution of the time in which a member handles one event."""
         law = member.processing or self.subscriber.processing
         assert law is not None
         return law
@@ -149,7 +149,7 @@ def group_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Tables of groups, and those that they share with others, their own rows behind the rest."""
+    """Make tables of groups, and those shared with others, their own rows behind the rest."""
     tables = _Tables(before, laws, streams)
     for group in groups:
         tables.add(group)
@@ -168,7 +168,7 @@ class _Tables:
         self.backoffs: list[float] = []
 
     def _next(self, name: str) -> int:
-        """The position that the next row of a table will have."""
+        """Give the position that the next row of a table will have."""
         return len(self.before.get(name, ())) + len(self.rows[name])
 
     def _place(self, kind: int, receiver: int, stations: int = 0) -> int:
@@ -265,7 +265,10 @@ class _Tables:
             self.rows["group_queues"].append((below, member, member, *empty))
 
     def _add_channel(self, group: Group) -> int:
-        """The way of acknowledgements: as long as that of events, and nothing is lost on it."""
+        """Add the channel of acknowledgements: as slow as that of events, and it loses nothing.
+
+        Its position is returned.
+        """
         channel, link = self._next("channels"), group.subscriber.link
         loss, delay = (self.streams(group.name, f"acknowledgement {w}") for w in ("loss", "delay"))
         row = (1.0, is_instant(link), self.laws(link.delay), loss, delay, -1, 1.0, -1, -1)
@@ -273,7 +276,7 @@ class _Tables:
         return channel
 
     def finished(self) -> dict[str, Any]:
-        """All tables, as far as groups have a part in them."""
+        """Give all tables, as far as groups have a part in them."""
         joined = {
             name: more_records(self.before[name], kind, self.rows[name])
             for name, kind in _JOINED.items()

@@ -144,7 +144,7 @@ class CompiledSystem:
         return np.array(rates_per_s, dtype=np.float64)
 
     def _wanted_per_s(self, index: int) -> float:
-        """Events per second that come to the home broker of a subscriber and that it wants."""
+        """Compute events per second that come to a subscriber's home broker and that it wants."""
         classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
         here = self.cells.broker == self.routes.home_of_subscriber[index]
         return float(self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum())
@@ -249,7 +249,7 @@ def compile_system(system: System) -> CompiledSystem:
 
 
 def _with_own_arrivals(wires: Wires, faults: Faults, receivers: int) -> list[int]:
-    """The receivers whose events are followed on their own links, be they measured or not."""
+    """List the receivers whose events are followed on their own links, be they measured or not."""
     matters = wires.of_channel >= 0
     matters[list(faults.client_channels)] = True
     return list(np.flatnonzero(matters[matters.size - receivers :]).tolist())
@@ -307,7 +307,7 @@ def _numbers(
 
 
 def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any, list[int]]:
-    """The rows in the order of their publishers, as the routes have them."""
+    """Make the rows in the order of their publishers, as the routes have them."""
     records, firsts, below, publisher = [], [0] * (len(system.publishers) + 1), 0.0, -1
     for index, row in enumerate(routes.rows):
         if row.publisher != publisher:
@@ -354,7 +354,7 @@ def _publishers(
 
 
 def _by_clock(publisher: Publisher, days: Iterator[int], schedules: Iterator[int]) -> int:
-    """The day of rates of a publisher, or its schedule; −1: neither."""
+    """Give the number of a publisher's day of rates, or of its schedule; −1: neither."""
     if publisher.publishes is not None:
         return next(schedules)
     return -1 if publisher.rates is None else next(days)
@@ -367,7 +367,7 @@ def _channels(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> Any:
-    """The channels of arcs, then of publishers, then of receivers."""
+    """Make the channels of arcs, then of publishers, then of receivers."""
     names = [broker.name for broker in system.brokers]
     ends: list[tuple[str, Channel, int]] = [
         (f"link {names[arc.source]}--{names[arc.target]}", arc.channel, arc.target)
@@ -413,7 +413,7 @@ def _receiver_records(
 
 
 def _outgoing(routes: Routes, brokers: int) -> tuple[Ints, Ints]:
-    """The arcs that leave each broker in each tree, one list after the other."""
+    """List the arcs that leave each broker in each tree, one list after the other."""
     lists = [tree.outgoing[broker] for tree in routes.trees for broker in range(brokers)]
     first = np.concatenate([[0], np.cumsum([len(each) for each in lists])])
     arcs = [arc for each in lists for arc in each]

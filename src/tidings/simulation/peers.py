@@ -92,7 +92,10 @@ def peer_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Places, stations, servers and switches, those of peers behind what there is; their owners."""
+    """Make the tables of places, stations, servers and switches, and of their owners.
+
+    Rows of peers come behind those that there are.
+    """
     first = {name: len(before[name]) for name in ("places", "stations", "servers")}
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _KINDS}
     owners = {name: before[name].copy() for name in ("publishers", "receivers")}
@@ -121,7 +124,10 @@ def peer_tables(
 
 
 def met_queues(tables: Mapping[str, Any]) -> tuple[bool, int]:
-    """Whether receivers have queues, and how many that have one event can meet at one broker."""
+    """Test whether receivers have queues; count those with one that an event can meet at a broker.
+
+    The count is the largest possible one.
+    """
     receivers = tables["receivers"]
     queueing = np.maximum(receivers["waits_at"], receivers["taken_in_at"]) >= 0
     so_far = np.concatenate([[0], np.cumsum(queueing[tables["receivers_of"]])])
@@ -129,9 +135,9 @@ def met_queues(tables: Mapping[str, Any]) -> tuple[bool, int]:
 
 
 def day_tables(system: System) -> dict[str, Any]:
-    """The days of rates, a row for each publisher that has one, and their rates one after another.
+    """Make the days of rates, a row for each publisher that has one, and all their rates.
 
-    Publishers without one are told apart by their own record.
+    The rates come one day after another. Publishers without one are told apart by their own record.
     """
     days: list[tuple[float, ...]] = []
     per_s: list[float] = []

@@ -156,7 +156,7 @@ def untold(system: System) -> list[Remark]:
 
 
 def recorded_tables(compiled: CompiledSystem) -> list[str]:
-    """Which tables a recording has; what never changes has no ``states`` and no ``sessions``."""
+    """List the tables of a recording; what never changes has no ``states`` and no ``sessions``."""
     tables = ["publications", "hops", "deliveries", "probes", "subscriptions"]
     tables += ["states"] if compiled.faults.failures else []
     return tables + (["sessions"] if any(each.periods for each in compiled.peer_queues) else [])

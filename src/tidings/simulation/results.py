@@ -33,7 +33,7 @@ WORST_DELAY_LAWS = 300  # of more, those with the lowest on-time shares
 def outcome_of(
     totals: Totals, provenance: Mapping[str, Any], remarks: Sequence[Remark] = ()
 ) -> Outcome:
-    """The outcome of everything counted so far."""
+    """Make the outcome of everything counted so far."""
     quantiles = _quantiles(totals)
     return Outcome(
         source="simulated",
@@ -53,7 +53,7 @@ def _shares(x: Floats, w: Floats) -> Floats:
 
 
 def _quantiles(totals: Totals) -> Floats:
-    """Delay quantiles of each unit, [unit, quantile], in seconds."""
+    """Compute the delay quantiles of each unit, [unit, quantile], in seconds."""
     shares = list(QUANTILES.values())
     times_s = [totals.delays(unit).quantiles(shares) for unit in range(totals.units.count)]
     return np.array(times_s).reshape(-1, len(shares))
@@ -95,7 +95,10 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
 
 
 def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
-    """Delays are counted by subscriber, so quantiles are known where it has but one publisher."""
+    """Tabulate the pairs of a publisher and a subscriber.
+
+    Delays are counted by subscriber, so quantiles are known where it has but one publisher.
+    """
     units = totals.units
     members = np.bincount(units.of_subscriber, minlength=units.count)
     if int(members[units.pair_unit].sum()) > MOST_PAIRS:
@@ -138,7 +141,10 @@ def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
 
 
 def _brokers(totals: Totals) -> pd.DataFrame:
-    """A broker of several stations is as busy as the busiest; its waits and services add up."""
+    """Tabulate how busy brokers are, with mean waits and services, in seconds.
+
+    A broker of several stations is as busy as the busiest; its waits and services add up.
+    """
     system = totals.compiled.system
     seconds = totals.replications * totals.length_s
     channels = totals.compiled.tables["channels"]
@@ -183,7 +189,10 @@ def _links(totals: Totals) -> pd.DataFrame:
 
 
 def _delays(totals: Totals) -> pd.DataFrame:
-    """The share of wanted events that arrived within a delay of each bin, where it changes."""
+    """Compute the share of wanted events that arrived within a delay.
+
+    There is a row for each bin of delays where it changes.
+    """
     everyone, units = totals.compiled.asked.subscribers, totals.units.of_subscriber
     kept = np.arange(len(everyone))
     if len(everyone) > MOST_DELAY_LAWS:
@@ -351,7 +360,7 @@ def provenance_of(totals: Totals, window: Window, seed: int) -> dict[str, Any]:
 
 
 def _messages(totals: Totals) -> dict[str, Any]:
-    """What the deliveries cost: messages over links between brokers, all replications together.
+    """Count what deliveries cost: messages over links between brokers, all replications together.
 
     ``transmissions`` of events (again where they are repeated), ``acknowledgements`` of brokers
     that have taken one over, ``refreshes`` of subscriptions (a home's for one tree over one link),

@@ -262,7 +262,7 @@ def _compile(compiled: CompiledSystem) -> None:
 def replicate(
     system: System, *, seed: int, replication: int, warmup_s: float, duration_s: float
 ) -> Counts:
-    """The counts of one replication, the same as inside a simulation of many."""
+    """Run one replication and give its counts, the same as inside a simulation of many."""
     require_only(system, HANDLED, "simulation")
     window = Window(warmup_s=warmup_s, end_s=warmup_s + duration_s)
     return next(replications(compile_system(system), window, seed, [replication]))
@@ -276,7 +276,7 @@ def replications(
     spend: Callable[[float], None] = lambda _: None,
     splitting: Splitting | None = None,
 ) -> Iterator[Counts]:
-    """Replications in order, run side by side: compiled code does not hold the interpreter.
+    """Yield replications in order, run side by side: compiled code does not hold the interpreter.
 
     ``spend`` is told the CPU seconds of each. With ``splitting`` misses are counted by weight.
     """

@@ -54,7 +54,7 @@ def find_replays(system: System) -> tuple[Replay, ...]:
 
 
 def schedule_tables(system: System, until_s: float, seed: int, replication: int) -> dict[str, Any]:
-    """The schedules of publishers that have one, in their order, and their times in seconds."""
+    """Make the schedules of publishers that have one, in their order, with times in seconds."""
     return as_tables(
         publishing_times(each, until_s, seed, replication)
         for each in system.publishers
@@ -114,7 +114,7 @@ def publishing_times(publisher: Publisher, until_s: float, seed: int, replicatio
 def replayed(
     record: Record, publishing: Publishing, until_s: float, rng: np.random.Generator
 ) -> Floats:
-    """Recorded times come again, in seconds: from a random moment on, or in blocks drawn anew.
+    """Replay recorded times, in seconds: from a random moment on, or in blocks drawn anew.
 
     Blocks begin anywhere and go on from the record's end with its beginning. With a ``cycle`` they
     begin at the moment of it that it is then.
@@ -136,14 +136,14 @@ def replayed(
 
 
 def block_length_s(publishing: Publishing, length_s: float) -> float:
-    """How long the blocks are in which a record of this length comes again, in seconds."""
+    """Compute how long the blocks are in which a record of this length comes again, in seconds."""
     if publishing.replay == "loop":
         return length_s
     return min(publishing.block_s or length_s / BLOCKS, length_s)
 
 
 def _starts(shares: Floats, block_s: float, length_s: float, cycle_s: float | None) -> Floats:
-    """Where in the record blocks begin, in seconds, from random numbers of [0, 1)."""
+    """Choose where in the record blocks begin, in seconds, from random numbers of [0, 1)."""
     if cycle_s is None:
         return shares * length_s
     phases_s = np.arange(len(shares)) * block_s % cycle_s
@@ -153,7 +153,7 @@ def _starts(shares: Floats, block_s: float, length_s: float, cycle_s: float | No
 
 
 def _ranges(first: Ints, counts: Ints) -> Ints:
-    """The places first, first + 1, ... of every range, one after the other.
+    """List the indices first, first + 1, ... of every range, one after the other.
 
     >>> _ranges(np.array([5, 1]), np.array([2, 3])).tolist()
     [5, 6, 1, 2, 3]
@@ -165,7 +165,7 @@ def _ranges(first: Ints, counts: Ints) -> Ints:
 def _by_clock(
     publishing: Publishing, until_s: float, clock: np.random.Generator, jitter: np.random.Generator
 ) -> Floats:
-    """An event with every beat of a clock, and what it comes later."""
+    """Draw the times of events, in seconds: one with every beat of a clock, later by the jitter."""
     period_s = publishing.period_s
     assert period_s is not None
     # One shift for all periods of a clock, so that beats that fall together still do.
@@ -179,7 +179,10 @@ def _by_clock(
 
 
 def _burst(burst: Burst, until_s: float, rng: np.random.Generator) -> Floats:
-    """The events of a source that is on and off by turns, from a stationary moment on."""
+    """Draw the times of events of a source that is on and off by turns, in seconds.
+
+    They begin at a stationary moment.
+    """
     begins_on = rng.random() < burst.share_on
     means_s = (burst.on_s, burst.off_s) if begins_on else (burst.off_s, burst.on_s)
     lengths_s = _filling(
@@ -196,7 +199,7 @@ def _burst(burst: Burst, until_s: float, rng: np.random.Generator) -> Floats:
 
 
 def _renewals(every: Law, until_s: float, rng: np.random.Generator) -> Floats:
-    """The moments of a renewal stream, from a stationary moment on, in seconds."""
+    """Draw the moments of a renewal stream, from a stationary moment on, in seconds."""
     first_s = residual(every).sample(rng, 1)
     intervals_s = _filling(lambda count: every.sample(rng, count), every.mean_s, until_s)
     moments_s = np.cumsum(np.append(first_s, intervals_s))
@@ -204,7 +207,7 @@ def _renewals(every: Law, until_s: float, rng: np.random.Generator) -> Floats:
 
 
 def _filling(draw: Callable[[int], Floats], mean_s: float, until_s: float) -> Floats:
-    """Random times, as many as it takes to fill so many seconds."""
+    """Draw random times, in seconds, as many as it takes to fill so many seconds."""
     count = int(1.1 * until_s / mean_s) + 16
     lengths_s = draw(count)
     while lengths_s.sum() < until_s:

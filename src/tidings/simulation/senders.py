@@ -39,7 +39,7 @@ class Senders:
         return bool(self.limits) and any(each.pauses for each in self.system.publishers)
 
     def tables(self, before: Mapping[str, Any], groups: Sequence[Group]) -> dict[str, Any]:
-        """Limits and senders, and the tables of those that they are of."""
+        """Make the tables of limits and senders, and of those that they are of."""
         first = np.concatenate([[0], np.cumsum([len(each) for each in self.of_row])])
         lists = {
             "limits_first": first.astype(np.int64),
@@ -78,7 +78,7 @@ class Senders:
         return lists | changed | own_tables | {"places": joined}
 
     def name_of(self, number: int, groups: Sequence[Group]) -> str:
-        """The broker or subscriber whose buffer a limit is."""
+        """Give the name of the broker or subscriber whose buffer a limit is."""
         what, position = self.limits[number]
         if what == "broker":
             return self.system.brokers[position].name

@@ -59,7 +59,7 @@ class Splitting:
 
 
 def can_split(compiled: CompiledSystem) -> bool:
-    """Whether misses come from queues of brokers alone, at rates that do not change."""
+    """Test whether misses come from queues of brokers alone, at rates that do not change."""
     steady = not (compiled.faults.matter or compiled.peer_queues or compiled.churn.matters)
     steady = steady and not compiled.groups and not compiled.senders.matter
     scheduled = any(each.publishes is not None for each in compiled.system.publishers)
@@ -96,7 +96,7 @@ def find_splitting(
 
 
 def _urgency(compiled: CompiledSystem, units: Units, chosen: Bools) -> Ints:
-    """[station]: the work of a copy that waits, in steps, on paths to units that matter."""
+    """Compute the work of a copy that waits, in steps, on paths to units that matter, [station]."""
     cells = compiled.cells
     near = np.unique(units.entry_cell[chosen[units.pair_unit[units.entry_pair]]])
     matters = np.zeros(cells.row.size, dtype=np.bool_)

@@ -78,7 +78,7 @@ class Stations:
         return work_s
 
     def tables(self, laws: Callable[..., int], streams: Callable[..., int]) -> dict[str, Any]:
-        """Places, stations and servers of brokers; also lines, if any station is one."""
+        """Make places, stations and servers of brokers; also lines, if any station is one."""
         places: list[tuple[int, ...]] = []
         stations: list[tuple[int, ...]] = []
         servers: list[tuple[float, ...]] = []
@@ -133,14 +133,14 @@ def line_tables(before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _idle_servers(station: int, first: int, count: int) -> list[tuple[float, ...]]:
-    """So many servers of a station, each pointing to the next, the last to none."""
+    """Make so many idle servers of a station, each pointing to the next, the last to none."""
     return [
         (station, -1, first + each + 1 if each < count - 1 else -1, 0.0) for each in range(count)
     ]
 
 
 def _kind(station: Station) -> Any:
-    """The kind of line that a station is, if any."""
+    """Give the kind of line that a station is, if any."""
     plain = station.discipline == "fcfs" and not station.demands
     return layout.PLAIN if plain else _KINDS[station.discipline]
 

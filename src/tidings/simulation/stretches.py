@@ -94,7 +94,7 @@ def _is_recorded(publisher: Publisher) -> bool:
 
 
 def _times_s(publisher: Publisher, stretch: Stretch, until_s: float = math.inf) -> Floats:
-    """When a publisher publishes in a stretch of its record, in seconds of the simulation."""
+    """Compute when a publisher publishes in a period of its record, in simulated seconds."""
     publishing = publisher.publishes
     assert publishing is not None
     assert publishing.recorded is not None

@@ -105,7 +105,7 @@ def find_units(compiled: CompiledSystem) -> Units:
 def _cells_wanted(
     compiled: CompiledSystem, units: Iterable[tuple[int, int, int]]
 ) -> Iterator[Ints]:
-    """The cells at each unit's home whose class its filter wants."""
+    """Yield the cells at each unit's home whose class its filter wants."""
     routes, at = compiled.routes, compiled.cells.broker
     classes = np.array([row.content_class for row in routes.rows])[compiled.cells.row]
     order = np.argsort(at, kind="stable")
@@ -230,13 +230,13 @@ class _Receipts:
 
 
 def _total(where: Ints, values: Numbers, size: int) -> Numbers:
-    """Sums of values by where they belong; whole numbers stay whole (below 2⁵³)."""
+    """Sum values by where they belong; whole numbers stay whole (below 2⁵³)."""
     sums = np.bincount(where, weights=values, minlength=size)
     return sums.astype(values.dtype)
 
 
 def _by_unit(columns: Floats, units: Units) -> Floats:
-    """Sums over the pairs of each unit, column by column."""
+    """Sum over the pairs of each unit, column by column."""
     return np.column_stack([_total(units.pair_unit, each, units.count) for each in columns.T])
 
 
@@ -245,7 +245,7 @@ def _by_pair(values: Numbers, units: Units) -> Numbers:
 
 
 def _losses(world: World, compiled: CompiledSystem) -> Floats:
-    """Losses for the subscribers of each [cell, cause], wherever on the way they came about."""
+    """Count losses for the subscribers of each [cell, cause], wherever on the way they arose."""
     causes = int(compiled.numbers["cause_count"])
     losses = compiled.cells.summed_along_paths(world.tables["losses"].value.reshape(-1, causes))
     if compiled.faults.matter:

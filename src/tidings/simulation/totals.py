@@ -110,7 +110,7 @@ class Totals:
         return many & (self._missing == self.replications)
 
     def are_known(self, units: Ints) -> bool:
-        """Whether replications show how sure the misses of all these units are."""
+        """Test whether replications show how sure the misses of all these units are."""
         return bool(self._have_misses[units].all())
 
     @property
@@ -170,7 +170,10 @@ class Totals:
         return worst
 
     def delays(self, unit: int) -> Histogram:
-        """How many events reached a unit in each bin of the delay grid, and how late."""
+        """Count the events that reached a unit in each bin of the delay grid.
+
+        Also give how late they were at least and at most, in seconds.
+        """
         mine = self.units.curves[unit]
         return Histogram(
             counts=self._histograms[mine].sum(axis=0),
@@ -179,7 +182,7 @@ class Totals:
         )
 
     def add(self, counts: Counts) -> None:
-        """One replication more."""
+        """Add one more replication."""
         units = self.units
         self.replications += 1
         self.published += int(counts.published.sum())
@@ -213,7 +216,7 @@ class Totals:
         self.delay_on.add(delay_on, sent - lost_on)
 
     def _costs(self, counts: Counts) -> list[float]:
-        """What one replication cost, in the order of COSTS."""
+        """Count what one replication cost, in the order of COSTS."""
         sent = float(counts.channel_counts[: len(self.compiled.routes.arcs), 0].sum())
         known = [sent] + [getattr(counts, name) for name in COSTS[1:5]]
         return [float(each) for each in (*known, sum(known), counts.duplicates)]

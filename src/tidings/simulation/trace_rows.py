@@ -64,7 +64,7 @@ def tapes_of(world: World, compiled: CompiledSystem, window: Window) -> Iterator
 
 
 def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
-    """Moments of the simulation as whole nanoseconds since the Unix epoch."""
+    """Convert moments of the simulation to whole nanoseconds since the Unix epoch."""
     since = np.floor((times_s - window.warmup_s) * 1e9 + 0.5)
     return EPOCH_NS + window.starts_ns + since.astype(np.int64)
 
@@ -72,7 +72,10 @@ def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
 def turns_in_window(
     turns: Any, window: Window, until_s: float | None = None
 ) -> tuple[Ints, Ints, Ints]:
-    """What turned, to what, and when; what did before the window, as if at its beginning."""
+    """List what turned, to what, and when, in nanoseconds.
+
+    What turned before the window is listed as if at its beginning.
+    """
     taped = turns[turns["turned"] <= (window.end_s if until_s is None else until_s)]
     taped = taped[np.lexsort((taped["turned"], taped["what"]))]
     again = (taped["what"][1:] == taped["what"][:-1]) & (taped["turned"][1:] <= window.warmup_s)
@@ -83,12 +86,12 @@ def turns_in_window(
 
 
 def names_at(names: Sequence[str], positions: NDArray[Any]) -> pa.Array:
-    """The names at these positions."""
+    """Look up the names at these positions."""
     return pa.array(list(names), type=pa.string()).take(pa.array(positions))
 
 
 def generator_of(seed: int, replication: int, entity: str, purpose: str) -> np.random.Generator:
-    """Random numbers of one entity for one purpose; those of the kernel stay as they are."""
+    """Make random numbers of one entity for one purpose; those of the kernel stay as they are."""
     words = stream_states(seed, replication, [(entity, purpose)])[0]
     return np.random.default_rng([int(word) for word in words])
 
@@ -108,7 +111,7 @@ class TraceRows:
         self._contents = generator_of(seed, replication, "publishers", "which content")
 
     def publications(self, tapes: Tapes) -> Iterator[pa.Table]:
-        """Events as they were handed over."""
+        """Yield events as they were handed over."""
         system, taped = self._compiled.system, tapes.publications
         rows = self._compiled.routes.rows
         publisher = np.array([row.publisher for row in rows])[taped["row"]]
@@ -127,7 +130,7 @@ class TraceRows:
         yield trace_table("publications", columns)
 
     def hops(self, tapes: Tapes) -> Iterator[pa.Table]:
-        """Copies that brokers were done with."""
+        """Yield copies that brokers were done with."""
         system, arcs, taped = self._compiled.system, self._compiled.routes.arcs, tapes.hops
         brokers = [broker.name for broker in system.brokers]
         sources = [brokers[arc.source] for arc in arcs]
@@ -147,7 +150,7 @@ class TraceRows:
         yield trace_table("hops", columns)
 
     def deliveries(self, tapes: Tapes) -> Iterator[pa.Table]:
-        """A row for every subscriber: the kernel taped one for all plain ones of a broker."""
+        """Yield a row for every subscriber: the kernel taped one for all plain ones of a broker."""
         taped, places = tapes.deliveries, len(self._compiled.system.brokers)
         first, _ = self._audiences
         at = np.where(taped["place"] >= 0, taped["place"], places - 1 - taped["place"])
@@ -175,7 +178,7 @@ class TraceRows:
         return pc.binary_join_element_wise(self._prefix, pa.array(numbers).cast(pa.string()), "")
 
     def _drawn_contents(self, rows: Ints) -> pa.Array:
-        """The contents of events: a row stands for all contents that no filter tells apart."""
+        """Draw the contents of events: a row stands for all contents that no filter tells apart."""
         texts, bounds, last = self._members
         place = np.searchsorted(bounds, rows + self._contents.random(rows.size), side="right")
         return texts.take(pa.array(np.minimum(place, last[rows])))
@@ -215,7 +218,7 @@ class TraceRows:
 
 
 def _members(compiled: CompiledSystem) -> list[list[tuple[str, float]]]:
-    """The contents, with their shares, that each row of the routes stands for."""
+    """List the contents, with their shares, that each row of the routes stands for."""
     system, routes = compiled.system, compiled.routes
     row_of = {}
     for index, row in enumerate(routes.rows):
@@ -235,7 +238,7 @@ def _members(compiled: CompiledSystem) -> list[list[tuple[str, float]]]:
 
 
 def turn_tables(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, pa.Table]:
-    """States of components and sessions of peers: as the window begins, and changes in it."""
+    """Make states of components and sessions of peers: as the window begins, and changes in it."""
     system, tables = compiled.system, {}
     what, is_on, at_ns = turns_in_window(tapes.turns, window)
     components = [each.name for each in system.brokers] + [each.name for each in system.links]
@@ -264,7 +267,7 @@ def turn_tables(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[
 def probe_rows(
     system: System, window: Window, seed: int, replication: int, count: int
 ) -> Iterator[pa.Table]:
-    """So many test messages at regular moments over each link, from a moment of its own."""
+    """Yield so many test messages at regular moments over each link, from a moment of its own."""
     for source, target, channel in _links(system):
         generator = generator_of(seed, replication, f"probe {source}--{target}", "probe")
         part = (generator.random() + np.arange(count)) / max(count, 1)
@@ -281,14 +284,14 @@ def probe_rows(
 
 
 def _lost(channel: Channel, generator: np.random.Generator, count: int) -> NDArray[np.bool_]:
-    """Which probes are lost: alone, or in a row."""
+    """Draw which probes are lost: alone, or in a row."""
     decides = generator.random(count) < channel.decided_anew
     fails = generator.random(count) >= channel.reliability
     return fails[np.maximum.accumulate(np.where(decides, np.arange(count), 0))]
 
 
 def _links(system: System) -> Iterator[tuple[str, str, Channel]]:
-    """Every direction in which events go."""
+    """Yield every direction in which events go."""
     for link in system.links:
         one, other = link.between
         yield one, other, link.there
@@ -300,7 +303,7 @@ def _links(system: System) -> Iterator[tuple[str, str, Channel]]:
 
 
 def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Table:
-    """The table ``subscriptions`` where some come and go, in the order of time."""
+    """Make the table ``subscriptions`` where some come and go, in the order of time."""
     everyone = compiled.system.subscribers
     lasting = subscription_table([each for each in everyone if each.stays is None], EPOCH_NS)
     turns = _turns(compiled, tapes, window)
@@ -320,7 +323,7 @@ def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) ->
 
 
 def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFrame:
-    """Every coming and going, by churner and number of the stay."""
+    """List every coming and going, by churner and number of the stay."""
     what, is_on, at_ns = turns_in_window(tapes.turns, window, until_s=math.inf)
     churner = -1 - what - int(compiled.numbers["first_churner"])
     turns = pd.DataFrame({"churner": churner, "is_on": is_on, "at_ns": at_ns})[churner >= 0]
@@ -336,7 +339,7 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFra
 def _learnt(
     compiled: CompiledSystem, tapes: Tapes, window: Window, turns: pd.DataFrame
 ) -> pd.DataFrame:
-    """When brokers learnt of what was subscribed in the window, by churner and number of the stay.
+    """Find when brokers learnt of what was subscribed in the window, by churner and number of stay.
 
     What began so late that the run may have ended before all had heard of it is left out.
     """

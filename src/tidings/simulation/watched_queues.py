@@ -37,7 +37,7 @@ class WatchedQueue:
         return self.rate_per_s >= self.capacity_per_s
 
     def fluid_s(self, events: float) -> float | None:
-        r"""Time to work off so many events if both were a steady flow, in seconds.
+        r"""Compute the time to work off so many events, in seconds, if all were a steady flow.
 
         .. math:: t = \max_i \frac{n_i}{c_i - \lambda_i}
 
@@ -89,7 +89,7 @@ def find_queue(compiled: CompiledSystem, name: str) -> WatchedQueue:
 
 
 def _has_steady_arrivals(compiled: CompiledSystem) -> bool:
-    """Whether events come at one rate all the time, and none leaves before it is handled."""
+    """Test whether events come at one rate all the time, and none leaves before it is handled."""
     changing = compiled.faults.matter or compiled.day_s or compiled.record_s
     apart = any(queue.periods is not None for queue in compiled.peer_queues)
     return not (changing or apart or compiled.drops_events)

@@ -209,7 +209,10 @@ def _refuse_endless(rate_per_s: float, length_s: float) -> None:
 def _whole_days(
     compiled: CompiledSystem, options: SimulationOptions, length_s: float
 ) -> tuple[float, list[Remark]]:
-    """How long to measure where rates change: from the start of a day, whole days if not told."""
+    """Compute how long to measure where rates change, in seconds.
+
+    Measuring begins with a day, and lasts whole days unless a duration is given.
+    """
     day_s = compiled.day_s
     if options.duration_s is None:
         again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
@@ -233,7 +236,7 @@ def _whole_days(
 def _pilot(
     compiled: CompiledSystem, options: SimulationOptions
 ) -> Callable[[int, float], ArrayLike]:
-    """Runs that note how many copies there are at regular moments."""
+    """Make a pilot run that notes how many copies there are at regular moments."""
 
     def pilot(number: int, length_s: float) -> ArrayLike:
         window = Window(

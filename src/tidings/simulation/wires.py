@@ -38,7 +38,7 @@ class Wires:
     sizes_bytes: Floats  # by row of the routes; empty where there are no wires
 
     def tables(self, channels: Any) -> dict[str, Any]:
-        """The kernel's wires and sizes, and the channels with their wires."""
+        """Make the kernel's tables of wires and sizes, and of the channels with their wires."""
         wired = channels.copy()
         wired["wire"] = self.of_channel
         wired["seconds_per_byte"] = self.seconds_per_byte
@@ -52,7 +52,7 @@ class Wires:
     def loads(
         self, routes: Routes, cells: Cells, published: Sequence[float], receivers: Sequence[int]
     ) -> tuple[Floats, Floats]:
-        """How busy each wire is kept, and by how many events per second.
+        """Compute how busy each wire is kept, and by how many events per second.
 
         ``published`` are the rates of publishers, ``receivers`` the subscribers with channels.
         """
@@ -132,7 +132,7 @@ def _sizes(system: System, routes: Routes) -> Floats:
 
 
 def landing_tables(receivers: Sequence[int], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Places where events reach receivers over their own links, all of them, also unmeasured."""
+    """Make places where events reach receivers over their own links, all, also unmeasured."""
     table = before["receivers"].copy()
     places: list[tuple[Any, ...]] = []
     station = len(before["stations"])

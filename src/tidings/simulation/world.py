@@ -53,7 +53,7 @@ def make_world(
     room: int = FIRST_ROOM,
     schedules: Mapping[str, Any] | None = None,
 ) -> World:
-    """A world at time 0: queues empty, publishers and peers at a stationary moment of theirs.
+    """Make a world at time 0: queues empty, publishers and peers at a stationary moment of theirs.
 
     ``schedules`` are tables of publishing times made before, instead of those of the system.
     """
@@ -127,14 +127,14 @@ def make_world(
 
 
 def _own(table: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
-    """A copy of a table of its own, plain numbers becoming records of one field where wanted."""
+    """Copy a table, plain numbers becoming records of one field where wanted."""
     if kind.fields and not table.dtype.fields:
         return np.array(table, dtype=kind["value"]).view(kind)
     return np.array(table, dtype=kind)
 
 
 def _linked(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Free records, each pointing to the next, the last to none."""
+    """Make free records, each pointing to the next, the last to none."""
     table = np.zeros(size, dtype=kind)
     table["next"] = np.arange(1, size + 1)
     table["next"][-1:] = -1
@@ -219,7 +219,7 @@ def _link_more(world: World, name: str, free: str, size: int) -> None:
 
 
 def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
-    """What to say of too many copies: where they wait, and what that broker is offered."""
+    """Say why there are too many copies: where they wait, and what that broker is offered."""
     stations, size = world.tables["stations"], len(world.tables["copies"])
     head = (
         f"the limit of {window.max_copies:,} copies of events in the system was reached "
@@ -265,14 +265,14 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
 
 
 def overload_of_peer(compiled: CompiledSystem, number: int) -> str:
-    """What is wrong with a queue of a peer that is offered too much, or seems to be."""
+    """Say what is wrong with a queue of a peer that is offered too much, or seems to be."""
     queue, rate = compiled.peer_queues[number], float(compiled.peer_arrivals[number])
     what, name = queue.peer.split(" ", 1)
     return overload(name, rate * queue.demand_s, rate, what=what)
 
 
 def overload_of_group(compiled: CompiledSystem, number: int) -> str:
-    """What is wrong with a consumer group that is offered too much, or hands out too much again."""
+    """Say what is wrong with a consumer group that is offered, or hands out again, too much."""
     group, rate = compiled.groups[number], float(compiled.group_arrivals[number])
     members = f"{len(group.members)} member{'s' if len(group.members) > 1 else ''}"
     name = group.subscriber.name

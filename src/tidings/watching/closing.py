@@ -66,7 +66,7 @@ class Closing:
         return round(self.period_s * 1e9)
 
     def parts(self) -> tuple[Part, ...]:
-        """What the store has, in the order of time."""
+        """List the parts that the store has, in the order of time."""
         catalogue = read_catalogue(self.store)
         if catalogue is None:
             return ()
@@ -79,16 +79,16 @@ class Closing:
         return catalogue.parts
 
     def down_since(self) -> dict[str, int]:
-        """Components that are recorded to be down, and since when."""
+        """List components that are recorded to be down, and since when, in nanoseconds."""
         catalogue = read_catalogue(self.store)
         return {} if catalogue is None else down_since(self.store, catalogue)
 
     def counted_until_ns(self) -> int:
-        """Until when the store has counted; 0 where it has nothing yet."""
+        """Give until when the store has counted, in ns; 0 where it has nothing yet."""
         return max((part.until_ns for part in self.parts()), default=0)
 
     def limits(self, now_ns: int) -> Limits:
-        """What decides where a row goes."""
+        """Make the limits that decide where a row goes."""
         return Limits(
             period_ns=self.period_ns,
             counted_until_ns=self.counted_until_ns(),
@@ -137,7 +137,7 @@ class Closing:
         return Traces(tables=tables, window=window, source=str(self.source))
 
     def _begin_ns(self, staging: Staging) -> int | None:
-        """When watching began: as a manifest says, or with the first publication."""
+        """Find when watching began, in ns: as a manifest says, or with the first publication."""
         first_ns = staging.first_publication_ns()
         manifest = self.source / MANIFEST
         if first_ns is None or not manifest.is_file():

@@ -142,7 +142,7 @@ def measured_share(stretches: Sequence[Counts], z: float = USUAL) -> Share:
 
 
 def _batch_half(on_time: Reals, wanted: Reals, size: int, z: float) -> float:
-    """Half of the interval by batches of so many stretches; 0 where there are too few."""
+    """Compute half the interval by batches of so many periods; 0 where there are too few."""
     starts = np.arange(0, len(wanted), size)
     if size > 1 and len(starts) < LEAST_BATCHES:
         return 0.0
@@ -154,7 +154,7 @@ def _batch_half(on_time: Reals, wanted: Reals, size: int, z: float) -> float:
 
 
 def counts_of(stretches: Iterable[Stretch], name: str) -> list[Counts]:
-    """What a subscriber, or everybody, got in each of some stretches."""
+    """Count what a subscriber, or everybody, got in each of some periods."""
     if name != EVERYBODY:
         return [each.counts.get(name, NOTHING) for each in stretches]
     return [
@@ -168,7 +168,7 @@ def counts_of(stretches: Iterable[Stretch], name: str) -> list[Counts]:
 
 
 def burn_rate(share: float, promised: float) -> float:
-    """How many times as fast as planned the budget of late and lost events is spent.
+    """Compute how many times as fast as planned the budget of late and lost events is spent.
 
     >>> burn_rate(0.98, 0.99)
     2.0
@@ -201,7 +201,7 @@ def burn_rates(
 
 
 def breaks_promise(sure: Mapping[str, float], rates: Mapping[str, float], promised: float) -> bool:
-    """Whether burn rates, ``sure`` ones of a long window and those of a short one, want an alarm.
+    """Test whether burn rates of a long window (``sure`` ones) and of a short one want an alarm.
 
     The long window is there to be sure, the short one to know that it still goes on. Where the
     budget is large no burn rate reaches those of the rules: half of the way from 1 to the largest
@@ -218,7 +218,9 @@ def breaks_promise(sure: Mapping[str, float], rates: Mapping[str, float], promis
 
 
 def bound(tests: int, looks_per_day: float) -> float:
-    """How many standard errors a parameter must have moved: all tests of a day share one level.
+    """Compute how many standard errors a parameter must have moved.
+
+    All tests of a day share one level.
 
     >>> bound(1, 1.0) < bound(20, 1440.0) < 9.0
     True
@@ -228,7 +230,9 @@ def bound(tests: int, looks_per_day: float) -> float:
 
 
 def certain(tests: int, looks_per_day: float) -> float:
-    """How many standard errors a share must be away: all tests of a day share one level.
+    """Compute how many standard errors a share must be away.
+
+    All tests of a day share one level.
 
     >>> 4.0 < certain(1, 1440.0) < certain(100, 1440.0) < 7.0
     True
@@ -265,7 +269,7 @@ def find_moved(
 
 
 def _error_at(path: str, was: float, now: Value) -> float:
-    """The standard error of an estimate, or what it would be of the reference if that is larger."""
+    """Compute an estimate's standard error, or what the reference's would be if that is larger."""
     if _kind(path) == "reliability":
         share = (was * now.count + 2.0) / (now.count + 4.0)
         return max(now.error, math.sqrt(share * (1.0 - share) / (now.count + 4.0)))
@@ -344,7 +348,9 @@ def find_cut_off(found: Mapping[str, Value], reference: Mapping[str, Value]) -> 
 def differs_from_predicted(
     stretches: Sequence[Counts], predicted: Share, tests: int, looks_per_day: float
 ) -> float | None:
-    """By how much a measured share lies outside the predicted interval; None: not for certain.
+    """Compute by how much a measured share lies outside the predicted interval.
+
+    Give None where that is not certain.
 
     How far a share strays by chance is told by how far stretches differ, and by nothing else: a
     queue that is long for a minute makes hundreds of events late. Of one stretch nobody can tell.
@@ -392,7 +398,9 @@ class Queue:
 
 
 def unusual_wait_s(wait_s: float, utilisation: float, tests: int, looks_per_day: float) -> float:
-    r"""How long a mean wait must be that does not come by chance, of a queue that is as it was.
+    r"""Compute how long a mean wait must be that does not come by chance, in seconds.
+
+    The queue is as it was.
 
     Waits have a tail that is about exponential, with the mean of those who wait at all,
     :math:`W / \rho`: exactly in M/M/1, and in heavy traffic whatever the laws are. A queue that is
@@ -406,6 +414,6 @@ def unusual_wait_s(wait_s: float, utilisation: float, tests: int, looks_per_day:
 
 
 def is_behind(queue: Queue, usual_s: float, longest_s: float) -> bool:
-    """Whether a queue takes too long to catch up, and waits are longer than is usual for it."""
+    """Test whether a queue takes too long to catch up, and waits are longer than usual for it."""
     unusual = queue.waiting >= 10.0 and queue.wait_s > usual_s
     return unusual and queue.catch_up_s > longest_s

@@ -30,7 +30,7 @@ class Ledger:
     keep_s: float
 
     def read(self) -> list[Stretch]:
-        """All stretches, in the order of time; none where nothing can be read."""
+        """Read all periods, in the order of time; none where nothing can be read."""
         try:
             lines = read_text(self.path).splitlines()
             return [_stretch(json_text.parse(line)) for line in lines]

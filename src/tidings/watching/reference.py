@@ -12,7 +12,7 @@ from tidings.watching.judging import Value
 
 
 def known_values(system: System) -> dict[str, Value]:
-    """Rates, services, delays and reliabilities by path, with the errors that the system states."""
+    """List rates, services, delays and reliabilities by path, with the errors the system states."""
     errors = dict(system.standard_errors)
     return {
         path: Value(value=value, error=errors.get(path, 0.0))
@@ -21,7 +21,7 @@ def known_values(system: System) -> dict[str, Value]:
 
 
 def learnt_values(found: Characterisation) -> dict[str, Value]:
-    """The same of what was learnt from one part of traces, whose end cuts off what is under way."""
+    """List the same as learnt from one part of traces, whose end cuts off what is under way."""
     rows = found.parameters
     columns = (rows[name].tolist() for name in ("path", "estimate", "standard_error", "count"))
     learnt = {
@@ -50,7 +50,7 @@ def learnt_values(found: Characterisation) -> dict[str, Value]:
 
 
 def _sources(system: System) -> dict[str, str]:
-    """The broker from which events go over a link, by the link's path."""
+    """Find the broker from which events go over a link, by the link's path."""
     pairs = [each.between for each in system.links]
     there = {f"links.{a}--{b}": a for one, two in pairs for a, b in ((one, two), (two, one))}
     back = {f"links.{a}--{b}.back": b for one, two in pairs for a, b in ((one, two), (two, one))}
@@ -63,7 +63,7 @@ def _or_nothing(time_s: float | None) -> float:
 
 
 def _with_those_under_way(now: Value, under_way: float, waiting: float) -> Value:
-    """A link's reliability, had all arrived that were under way when its part ended.
+    """Correct a link's reliability as if all had arrived that were under way when its part ended.
 
     Those who came to the broker before the link in a part and have not crossed it by its end count
     as lost. By Little's law they are so many of the part's events as it takes of its time to get
@@ -75,7 +75,9 @@ def _with_those_under_way(now: Value, under_way: float, waiting: float) -> Value
 
 
 def _with_slow_ones(now: Value, seconds: float) -> Value:
-    r"""A link's mean delay in seconds, had all arrived that were under way when its part ended.
+    r"""Correct a link's mean delay for events under way when its part ended, in seconds.
+
+    It becomes what it would be, had all of them arrived.
 
     Long delays are the likelier to be under way: the mean of the others is too small by
     :math:`\sigma^2 / T`, to the first order in the delay over the time :math:`T`.

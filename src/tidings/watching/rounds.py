@@ -262,7 +262,7 @@ class Watcher:
             return None
 
     def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
-        """Alarms that begin, each with the dearest cause and the single change that helps most."""
+        """Add to alarms that begin the dearest cause and the single change that helps most."""
         if not begun or self._found is None:
             return begun
         self.progress("explaining")
@@ -277,7 +277,7 @@ class Watcher:
         return tuple(replace(each, cause=each.cause or cause, do=do) for each in begun)
 
     def _fitted_before(self) -> System | None:
-        """The system that an earlier run fitted last; None where there is none."""
+        """Read the system that an earlier run fitted last; None where there is none."""
         path = self.plan.folder / FITTED_FILE
         try:
             system = reading.load(path) if path.is_file() else None
@@ -294,7 +294,7 @@ class Watcher:
 
 @contextmanager
 def watching(plan: Plan, spark: SparkSession, tell: Tell, progress: Progress) -> Iterator[Watcher]:
-    """A watcher with its state folder to itself."""
+    """Yield a watcher with its state folder to itself."""
     with locked(plan.folder, alone=True):
         yield Watcher(plan=plan, spark=spark, tell=tell, progress=progress)
 

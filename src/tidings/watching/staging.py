@@ -77,7 +77,7 @@ class Staging:
                 shutil.rmtree(each)
 
     def latest(self) -> Batch | None:
-        """The batch that came last; None before the first."""
+        """Read the batch that came last; None before the first."""
         numbers = [int(found[1]) for each in self.folder.iterdir() if (found := _is_batch(each))]
         return self._read(max(numbers)) if numbers else None
 
@@ -107,7 +107,7 @@ class Staging:
         return batch
 
     def rows(self, spark: SparkSession, table: str, until_ns: int, period_ns: int) -> DataFrame:
-        """The rows of a table that wait and are of periods before a moment; perhaps none."""
+        """Read the rows of a table that wait and are of periods before a moment; perhaps none."""
         places = [
             f"file://{path.resolve()}"
             for path, number in self._periods(table)
@@ -119,7 +119,7 @@ class Staging:
         return spark.read.schema(schema).parquet(*places)
 
     def first_publication_ns(self) -> int | None:
-        """When the earliest publication that waits was published; None where none does."""
+        """Find when the earliest waiting publication was published, in ns; None if none waits."""
         moments = [
             least
             for path, _ in self._periods("publications")
@@ -164,7 +164,7 @@ class Staging:
 
 
 def table_of(file: str) -> str | None:
-    """The table that a file belongs to, by its own name or its folder's; None: no table's.
+    """Find the table that a file belongs to, by its own name or its folder's; None: no table's.
 
     >>> table_of("/in/hops/a.jsonl"), table_of("/in/hops.parquet"), table_of("/in/traces.json")
     ('hops', 'hops', None)

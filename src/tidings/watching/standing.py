@@ -51,7 +51,7 @@ class Look:
 
 
 def standings(look: Look) -> tuple[Standing, ...]:
-    """How everybody stands, and then every subscriber, the worst first."""
+    """List how everybody stands, and then every subscriber, the worst first."""
     recent = look.recent
     promised = {each.name: each.target for each in look.system.subscribers}
     delays = _delays(look.found)
@@ -83,7 +83,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
 
 
 def alarms(look: Look) -> list[Alarm]:
-    """Everything that is wrong now."""
+    """List everything that is wrong now."""
     if not look.stretches:
         return []
     changed = list(_changed(look))
@@ -91,7 +91,7 @@ def alarms(look: Look) -> list[Alarm]:
 
 
 def queues(look: Look) -> list[judging.Queue]:
-    """What waits at brokers."""
+    """List the queues at brokers, as measured."""
     if look.found is None:
         return []
     servers = {each.name: each.servers for each in look.system.brokers}
@@ -109,7 +109,7 @@ def queues(look: Look) -> list[judging.Queue]:
 
 
 def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
-    """Predicted on-time shares with their intervals, by subscriber and of everybody."""
+    """List predicted on-time shares with their intervals, by subscriber and of everybody."""
     if outcome is None:
         return {}
     columns = ["subscriber", "on_time", "error", "wanted_per_s", "count"]
@@ -126,7 +126,7 @@ def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
 
 
 def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
-    """Subscribers of whom some events travelled longer than a margin: parts may miss them."""
+    """List subscribers of whom some events travelled longer than a margin: parts may miss them."""
     late = []
     for name, rows in found.measured.delays.groupby("subscriber"):
         within = rows[rows["delay_s"] <= margin_s]["arrived"].max()
@@ -216,7 +216,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
 
 
 def _outages(look: Look) -> Iterator[Alarm]:
-    """Brokers and links that are recorded to be down."""
+    """Yield alarms for brokers and links that are recorded to be down."""
     for name, since_ns in sorted(look.down_since.items()):
         yield Alarm(
             name=f"{CHANGED} down {name}",
@@ -230,7 +230,7 @@ def _outages(look: Look) -> Iterator[Alarm]:
 
 
 def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
-    """Whether the newest part has too little of something to tell."""
+    """Test whether the newest part has too little of something to tell."""
     return path not in learnt or learnt[path].count < judging.LEAST_COUNT
 
 
@@ -247,7 +247,7 @@ def _gone(look: Look) -> list[str]:
 
 
 def _unforeseen(look: Look) -> Iterator[Alarm]:
-    """Shares that are not as predicted, where no parameter says why."""
+    """Yield alarms for shares that are not as predicted, where no parameter says why."""
     foretold, recent = predicted_shares(look.expected), look.recent
     for name, share in foretold.items():
         counts = judging.counts_of(recent, name)
@@ -303,13 +303,13 @@ def _share(share: float, error: float) -> Share:
 
 
 def _common(targets: Iterable[float | None]) -> float | None:
-    """The target that all have; None where they differ or have none."""
+    """Give the target that all have; None where they differ or have none."""
     values = set(targets)
     return values.pop() if len(values) == 1 else None
 
 
 def _badness(standing: Standing) -> tuple[float, str]:
-    """By what is missing of the promise, or else of all events; the worst comes first."""
+    """Rank by what is missing of the promise, or else of all events; the worst comes first."""
     share = 1.0 if standing.measured is None else standing.measured.share
     return share - (standing.promised if standing.promised is not None else 1.0), standing.name
 

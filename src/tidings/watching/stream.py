@@ -71,7 +71,7 @@ def take_new_files(
 
 
 def _local(name: str) -> str:
-    """The path of a file as Spark names it: with a scheme, and otherwise as it is.
+    """Give the local path of a file that Spark names with a scheme, and otherwise as it is.
 
     >>> _local("file:/in/hops/a b#1.csv")
     '/in/hops/a b#1.csv'

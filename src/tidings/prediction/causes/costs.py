@@ -86,7 +86,7 @@ def costs_of_subscribers(
 
 
 def _costs_of_bursts(network: Network) -> Shares:
-    """[subscriber]: what would be gained if a publisher published as often, but at random."""
+    """Compute the gain if a publisher published as often, but at random, [subscriber]."""
     publishers = network.system.publishers
     uneven = {
         place: each.rate_per_s * (each.every.scv - 1.0)
@@ -129,7 +129,7 @@ class _Costs:
         return self._shares(self._whole, self._everything)
 
     def by_filter(self) -> Shares:
-        """[filter]: what would be gained without each cause."""
+        """Compute what would be gained without each cause, [filter]."""
         wanted = self.leaving.wanted
         total = np.asarray(wanted.sum(axis=1))
         rate = np.where(total > 0.0, total, np.nan)
@@ -140,7 +140,7 @@ class _Costs:
         return costs
 
     def _gains(self) -> Iterator[tuple[Cause, Floats]]:
-        """[row]: by how much on-time shares would be higher without each cause."""
+        """Yield by how much on-time shares would be higher without each cause, [row]."""
         yield from self._of_deadline()
         if not self._late.any():
             return
@@ -172,7 +172,7 @@ class _Costs:
         return self._whole.shift_s + self._whole.mean_s
 
     def _of_deadline(self) -> Iterator[tuple[Cause, Floats]]:
-        """What is late on an empty path in which nothing is slower than elsewhere."""
+        """Yield what is late on an empty path in which nothing is slower than elsewhere."""
         one, grid = self.leaving.audience.example, self.stages.paths.grid
         along = self.leaving.came.along(self.stages.empty, self.leaving.rows)
         empty = along.series(from_law(grid, one.link.delay, one.link.reliability))
@@ -189,7 +189,10 @@ class _Costs:
         yield Cause("deadline"), np.where(np.isin(publisher_of, own), 0.0, late)
 
     def _unwaited_s(self) -> Iterator[tuple[Floats, float]]:
-        """[row]: mean times of each service and link on paths, with the median of their kind."""
+        """Yield mean times of the slowest service, then link, on paths, and the median of the kind.
+
+        Both are in seconds; the first is [row].
+        """
         met, rates = stages_of_streams(self.leaving), self.stages.network.rates
         plain, arc = self.stages.plain, rates.into.size
         serving_s = self.stages.serving.shift_s + self.stages.serving.mean_s
@@ -201,7 +204,7 @@ class _Costs:
                 yield slowest, median_s
 
     def _own_links_s(self) -> Iterator[tuple[Floats, float]]:
-        """[row]: mean times on clients' own links, with the median of all clients."""
+        """Yield mean times on clients' own links, [row], and the median of all, in seconds."""
         of_subscribers_s, of_publishers_s = self.stages.own_links_s
         median_s = float(np.median(np.concatenate([of_subscribers_s, of_publishers_s])))
         mine_s = self.leaving.audience.example.link.delay.mean_s
@@ -209,7 +212,7 @@ class _Costs:
         yield of_publishers_s[self.leaving.came.publishers[self.leaving.rows]], median_s
 
     def _of_overload(self) -> Iterator[tuple[Cause, Floats]]:
-        """What comes through if the brokers that cannot serve everything could."""
+        """Yield what would come through if the brokers that cannot serve everything could."""
         into, brokers = self.stages.network.rates.into, self.stages.brokers
         met = stages_of_streams(self.leaving)[:, : into.size]
         crossed = met & self.stages.overloaded
@@ -220,7 +223,7 @@ class _Costs:
             yield Cause("overload", named), self._gained(relieved)
 
     def _of_outages(self) -> Iterator[tuple[Cause, Floats]]:
-        """What failures cost altogether, shared out by how long each component is down."""
+        """Yield what failures cost altogether, shared out by how long each component is down."""
         owners, down = unavailable(self.stages, self.leaving)
         if not owners:
             return
@@ -235,7 +238,10 @@ class _Costs:
         return self._shares(delays, self._everything) - self._on_time
 
     def _shares(self, delays: Delays, rows: Ints) -> Floats:
-        """[of rows]: on-time shares with these delays; who comes and goes misses some more."""
+        """Compute on-time shares with these delays, [of rows].
+
+        Who comes and goes misses some more.
+        """
         if self.leaving.audience.example.stays is None:
             return self._counted(delays, rows)
         weighed = [
@@ -249,7 +255,7 @@ class _Costs:
         return [self.leaving.meeting(self.stages.paths, int(row)) for row in self.leaving.rows]
 
     def _counted(self, delays: Delays, rows: Ints) -> Floats:
-        """[of rows]: shares within the lifetimes of these rows."""
+        """Compute the shares within the lifetimes of these rows, [of rows]."""
         arrivals, codes = delays.distributions, self.leaving.lifetime_codes[rows]
         shares = np.zeros(rows.size)
         for code, lifetimes_s in self.leaving.lifetimes_s.items():

@@ -149,7 +149,7 @@ def parts_of_paths(stages: Stages, leaving: Leaving) -> Iterator[Part]:
 
 
 def _of_link(name: str, rows: Ints, link: Delays) -> Iterator[Part]:
-    """The delay of a link and its loss, apart."""
+    """Yield the delay of a link and its loss, apart."""
     if link.shift_s[0] + link.mean_s[0] > 0.0:
         yield Part(
             cause=Cause("travel", name),
@@ -162,7 +162,7 @@ def _of_link(name: str, rows: Ints, link: Delays) -> Iterator[Part]:
 
 
 def _of_entry(stages: Stages, publisher: int, rows: Ints) -> Iterator[Part]:
-    """What events meet between a publisher and its home broker."""
+    """Yield what events meet between a publisher and its home broker."""
     one, grid = stages.network.system.publishers[publisher], stages.paths.grid
     link = from_law(grid, one.link.delay, one.link.reliability)
     yield from _of_link(f"{one.name}{ARROW}{one.at}", rows, link)

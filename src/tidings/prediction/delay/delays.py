@@ -307,7 +307,7 @@ class Tabulated:
         return float(self._masses @ squares) / self.mean_s**2 - 1.0
 
     def transform(self, z: Complexes) -> Complexes:
-        """E[exp(−zX)] for Re z ≥ 0."""
+        """Compute E[exp(−zX)] for Re z ≥ 0."""
         if z is self.grid.z:
             values: Complexes = self.grid.transform(self.below[None, :])[0]
             return values

@@ -66,7 +66,7 @@ class Distributions:
         return arrived.reshape(times.shape)
 
     def random_at(self, rest_s: Floats, chosen: Ints) -> Floats:
-        """P[random part ≤ t], [chosen, times]."""
+        """Compute P[random part ≤ t], [chosen, times]."""
         grid_s, step = self.grid.times_s, self.grid.step
         row = chosen[:, None]
         place = np.clip(rest_s, grid_s[0], grid_s[-1])

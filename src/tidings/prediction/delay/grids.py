@@ -113,7 +113,7 @@ class Grid:
 
 @lru_cache(maxsize=2)
 def _grid(first: int, last: int) -> Grid:
-    """The grid between two steps; systems that differ little have the same one."""
+    """Make the grid between two steps; systems that differ little have the same one."""
     times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
     nodes, weights = euler_rule()
     count = (times_s.size - 1) * _FINER + 1

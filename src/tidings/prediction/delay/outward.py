@@ -49,7 +49,7 @@ class Outward(Generic[Part]):
         self._known: OrderedDict[tuple[int, int], Part] = OrderedDict()
 
     def to(self, home: int, tree: int) -> Part:
-        """[start]: from after a broker's own service to after that of the home."""
+        """Compute the rows from after a broker's own service to after that of the home, [start]."""
         key = (home, tree)
         if key not in self._known:
             self._known[key] = self._carried(home, tree)
@@ -76,7 +76,7 @@ class Outward(Generic[Part]):
         return own.take(np.argsort(brokers)[self.starts])
 
     def _behind(self, home: int, tree: int, away: int) -> tuple[Ints, Part]:
-        """Rows of the home and all brokers behind it, but for those over the arc ``away``.
+        """Compute rows of the home and all brokers behind it, but for those over the arc ``away``.
 
         All brokers at one distance together.
         """

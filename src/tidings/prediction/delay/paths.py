@@ -77,7 +77,10 @@ class Paths:
         return Outward(self.routes, hops, none, stack)
 
     def tails(self, home: int, tree: int) -> Delays:
-        """[start]: from after the service of a broker with publishers to after the home's."""
+        """Compute delays from after a broker's service to after the home's, [start].
+
+        Starts are the brokers with publishers.
+        """
         return self._outward.to(home, tree)
 
     def tail_rows(self, starts: Ints | Sequence[int]) -> Ints:
@@ -92,14 +95,20 @@ class Paths:
     def from_publishers(
         self, publishers: Ints, home: int, tree: int, grid: Grid | None = None
     ) -> Delays:
-        """[publisher]: from it to after the service of the home, at the times of a grid."""
+        """Compute delays from publishers to after the home's service, [publisher].
+
+        They are known at the times of a grid.
+        """
         grid = grid or self.grid
         rows = self.tail_rows(self.routes.home_of_publisher[publishers])
         tails = self.tails(home, tree).on(grid)
         return self._at_first.on(grid).take_series(publishers, tails, rows)
 
     def distributions(self, publishers: Ints, home: int, tree: int, grid: Grid) -> Distributions:
-        """[publisher]: from it to after the service of the home, at the times of a grid."""
+        """Compute delay distributions from publishers to after the home's service, [publisher].
+
+        They are known at the times of a grid.
+        """
         if len(self.brokers.own) * self.grid.z.size <= _MANY:
             return self.from_publishers(publishers, home, tree, grid).distributions
         starts = self.routes.home_of_publisher[publishers]
@@ -125,7 +134,7 @@ class Paths:
         return tails, np.zeros(brokers, dtype=np.int64)
 
     def _arcs(self, tree: int) -> tuple[Ints, Ints, Ints]:
-        """Arcs of a tree by their sources: where each broker's begin, all of them, targets."""
+        """List a tree's arcs by their sources: where each broker's begin, all of them, targets."""
         if tree not in self._known_arcs:
             outgoing = self.routes.trees[tree].outgoing
             begins = np.cumsum([0, *(len(each) for each in outgoing)])

@@ -129,7 +129,7 @@ def stage_order(network: Network) -> StageOrder:
 
 
 def stages_to(network: Network, home: int, tree: int) -> Bools:
-    """[broker, stage]: which stages events meet from a broker on to the home broker."""
+    """Mark which stages events meet from a broker on to the home broker, [broker, stage]."""
     routes, order = network.routes, stage_order(network)
     on_path = np.zeros((len(network.system.brokers), order.count), dtype=np.bool_)
     for broker, into in topology.walk(routes.trees[tree], routes.arcs, home):
@@ -148,7 +148,7 @@ def stages_to(network: Network, home: int, tree: int) -> Bools:
 
 
 def stages_of_streams(leaving: Leaving) -> Bools:
-    """[row, stage]: which stages the streams of an audience meet."""
+    """Mark which stages the streams of an audience meet, [row, stage]."""
     came, network = leaving.came, leaving.came.network
     publishers = came.publishers[leaving.rows]
     trees = came.streams.trees[came.used[leaving.rows]]
@@ -199,7 +199,7 @@ def _or_nan(numbers: Floats) -> Floats:
 
 
 def node_weights(grid: Grid, rest_s: Floats, parts: Floats) -> Complexes:
-    """[row, time · node]: what the transform at each node counts in a sum of shares.
+    """Compute what the transform at each node counts in a sum of shares, [row, time · node].
 
     Of the shares that have arrived by some times, both [row, time], each with a part of the sum.
     """

@@ -66,7 +66,7 @@ def responses(
 
 
 def _by_values(leaving: Leaving, delays: Delays, values: Complexes, near: Ints) -> Floats:
-    """[row, near change]: by how much a relative change of transforms would change shares."""
+    """Compute how much a relative change of transforms would change shares, [row, near change]."""
     arrivals = delays.distributions
     by_values = np.zeros((len(delays), near.size))
     for code, lifetimes_s in leaving.lifetimes_s.items() if near.size else ():
@@ -81,7 +81,7 @@ def _by_values(leaving: Leaving, delays: Delays, values: Complexes, near: Ints) 
 
 
 def _by_shift(leaving: Leaving, arrivals: Distributions, step_s: float) -> Floats:
-    """[row]: by how much shares change with every second that all take longer."""
+    """Compute by how much shares change with every second that all take longer, [row], in 1/s."""
     later = leaving.by_lifetime(lambda times_s, rows: arrivals.on_time(times_s - step_s, rows))
     return (later - leaving.by_lifetime(arrivals.on_time)) / step_s
 

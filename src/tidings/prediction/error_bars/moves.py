@@ -113,7 +113,7 @@ class Moves(RateMoves):
         return Changes(each=each, moves=moves)
 
     def _direct(self, first_cause: int) -> Iterator[Change]:
-        """What parameters change of links, of publishers' entries and of what fails."""
+        """Yield what parameters change of links, of publishers' entries and of what fails."""
         for column, one in enumerate(self.parameters):
             cause = first_cause + column
             if one.field.startswith("failure."):
@@ -141,7 +141,10 @@ class Moves(RateMoves):
             yield change(self._stages.entry + place, cause, before, after)
 
     def _of_failures(self, column: int, cause: int) -> Iterator[Change]:
-        """A process that is down more often loses more, or lets events wait more often."""
+        """Yield the changes that failures of a process make.
+
+        A process that is down more often loses more, or lets events wait more often.
+        """
         one, grid = self.parameters[column], self.paths.grid
         process = process_places(self.network.system)[one.section, one.owner]
         before, after = (
@@ -218,14 +221,14 @@ class Queue:
 
 
 def _by_log_time(delays: Delays) -> Complexes:
-    """[n, time · node]: ∂ log of transforms by the logarithm of the time they belong to."""
+    """Compute ∂ log of transforms by the logarithm of the time they belong to, [n, time · node]."""
     points = delays.grid.times_s.size
     folded = delays.values.reshape(len(delays), points, -1)
     return (np.gradient(folded, delays.grid.step, axis=1) / folded).reshape(len(delays), -1)
 
 
 def _wait_for_repair(grid: Grid, failure: Failure) -> Delays:
-    """The wait of what meets a component at any moment until that is up."""
+    """Compute the wait of what meets a component at any moment until that is up."""
     down = tabulated(grid, failure.down)
     at_once = failure.availability
     rest = (1.0 - down.transform(grid.z)) / (grid.z * down.mean_s)

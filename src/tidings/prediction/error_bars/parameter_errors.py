@@ -106,7 +106,7 @@ def parameter_errors(
 
 
 def _is_derived(network: Network, one: Uncertain) -> bool:
-    """Whether derivatives reach a parameter: not where detours avoid what fails."""
+    """Test whether derivatives reach a parameter: not where detours avoid what fails."""
     if (network.model, network.faults) != MODELS:
         return False
     detours = network.repairs is not None and network.repairs.bypassing
@@ -131,7 +131,7 @@ class _Derived:
         return Moves(network=self.network, paths=paths, parameters=self.parameters)
 
     def overloading(self) -> dict[int, str]:
-        """By broker, the path of the first parameter that decides whether it is overloaded."""
+        """Give, by broker, the path of the first parameter that decides if it is overloaded."""
         return {broker: self.parameters[at].path for broker, at in reversed(self.moves.overloading)}
 
     def of_subscribers(self) -> Numbers:
@@ -181,7 +181,10 @@ class _Derived:
         return (on_time, delay_s), by_field
 
     def _set_overloaded(self, leaving: Leaving, answer: Response) -> None:
-        """From a broker that may be overloaded nothing may come, from one that may not be, all."""
+        """Set the changes behind brokers of which a parameter decides whether they are overloaded.
+
+        From a broker that may be overloaded nothing may come, from one that may not be, all.
+        """
         rates = self.network.rates
         for broker, at in self.moves.overloading:
             met = stages_of_streams(leaving)[:, : rates.into.size]
@@ -191,7 +194,7 @@ class _Derived:
             answer.delay_by_s[crossing, at] = np.inf
 
     def _own_change(self, leaving: Leaving, moved: Subscriber, stage: int, cause: int) -> Change:
-        """What another value of a subscriber's own parameter makes of its last stage."""
+        """Compute what another value of a subscriber's own parameter makes of its last stage."""
         other = replace(leaving, audience=replace(leaving.audience, example=moved))
         grid = self.paths.grid
         one = change(stage, cause, leaving.exit.on(grid), other.exit.on(grid))
@@ -201,7 +204,7 @@ class _Derived:
         return replace(one, stays=after.mean_s / before.mean_s - 1.0)
 
     def _of_queue(self, leaving: Leaving, stage: int, cause: int) -> list[Change]:
-        """What more events make of a subscriber's own queue, if it has one."""
+        """Compute what more events make of a subscriber's own queue, if it has one."""
         example = leaving.audience.example
         if example.processing is None and example.connectivity is None:
             return []
@@ -223,7 +226,7 @@ class _Derived:
                 yield subscriber, int(audience.filter_of[place]), one
 
     def _fields(self, leaving: Leaving) -> dict[str, Uncertain]:
-        """By field, the parameter of an audience with the largest standard error."""
+        """Find, by field, the parameter of an audience with the largest standard error."""
         largest: dict[str, Uncertain] = {}
         for _, _, one in self._members(leaving):
             other = largest.setdefault(one.field, one)
@@ -268,7 +271,10 @@ class _Derived:
 
 
 def _groups(parameters: Sequence[Uncertain]) -> list[tuple[Uncertain, ...]]:
-    """Parameters to be moved together: each alone, those of single subscribers all at once."""
+    """Group parameters to be moved together: each alone, those of subscribers all at once.
+
+    Parameters of single subscribers that are of one field go together.
+    """
     alone: list[tuple[Uncertain, ...]] = []
     by_field: dict[str, list[Uncertain]] = {}
     for one in parameters:
@@ -280,21 +286,21 @@ def _groups(parameters: Sequence[Uncertain]) -> list[tuple[Uncertain, ...]]:
 
 
 def _touched(group: tuple[Uncertain, ...], place_of: dict[str, int]) -> slice | list[int]:
-    """Which subscribers a group of parameters concerns."""
+    """Find the subscribers that a group of parameters concerns."""
     if group[0].section != "subscribers":
         return slice(None)
     return [place_of[one.owner] for one in group]
 
 
 def _moved(network: Network, group: tuple[Uncertain, ...]) -> Network:
-    """The network with some parameters a standard error higher, or lower where they cannot be."""
+    """Move some parameters up by a standard error, or down where they cannot be higher."""
     system = with_values(network.system, {one: one.moved for one in group})
     routes = acknowledged(system, replace(network.routes, arcs=topology.arcs(system)))
     return replace(network, system=system, routes=routes, base=network)
 
 
 def _numbers(network: Network) -> tuple[Numbers, Numbers]:
-    """What error bars are given for, by subscriber and by broker."""
+    """Compute the numbers that error bars are given for, by subscriber and by broker."""
     on_time, mean_s = on_time_and_mean(network)
     brokers = {
         "utilisation_se": np.minimum(network.rates.loads, 1.0),

@@ -115,7 +115,7 @@ class RateMoves:
         return changes
 
     def _behind_arcs(self, publisher_of: Ints, brought: Floats) -> Floats:
-        """[arc, parameter]: what less reliable arcs take from those behind them."""
+        """Compute what less reliable arcs take from those behind them, [arc, parameter]."""
         routes = self.network.routes
         changes = np.zeros((len(routes.arcs), len(self.parameters)))
         if not np.any(self._of_arcs):
@@ -179,7 +179,7 @@ class RateMoves:
         return self._relative("brokers", "service")
 
     def _relative(self, section: str, field: str) -> Floats:
-        """[owner, parameter]: relative changes of one field of brokers or publishers."""
+        """Compute relative changes of one field of brokers or publishers, [owner, parameter]."""
         owners = names(getattr(self.network.system, section))
         changes = np.zeros((len(owners), len(self.parameters)))
         place_of = {name: place for place, name in enumerate(owners)}

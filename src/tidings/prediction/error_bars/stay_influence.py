@@ -115,7 +115,7 @@ class _Stream:
         return np.diff(below, prepend=0.0, append=1.0)
 
     def _on_time(self, later_s: float) -> Floats:
-        """[cell]: which part of it is within lifetimes, if all take so much longer."""
+        """Compute the part of a cell within lifetimes if all take ``later_s`` longer, [cell]."""
         low, high = self._ends_s[:-1, None] + later_s, self._ends_s[1:, None] + later_s
         width = np.maximum(high - low, 1e-12 * high + 1e-300)
         parts: Floats = np.clip((self.lifetimes_s - low) / width, 0.0, 1.0).mean(axis=1)
@@ -139,7 +139,7 @@ class _Stream:
     # ---- what changes them -----------------------------------------------------------------------
 
     def by(self, changes: Changes, met: Bools) -> Floats:
-        """[3, change]: by how much they change; ``met`` says which stages lie on the path."""
+        """Compute how much the sums change, [3, change]; ``met``: which stages lie on the path."""
         answer = np.zeros((3, len(changes.each)))
         if not changes.each:
             return answer
@@ -172,7 +172,7 @@ class _Stream:
         return nodes, by_shift
 
     def _density(self, times_s: Floats, late_s: Floats) -> Floats:
-        """[time, value]: how likely a subscriber leaves just so long after, per second."""
+        """Compute how likely a subscriber leaves just so long after, per second, [time, value]."""
         after_s = times_s[:, None] + late_s
         density: Floats = (1.0 - self.meeting.stays.cdf(after_s)) / self.meeting.stays.mean_s
         return density

@@ -48,7 +48,7 @@ class Arriving:
         return self.streams.publishers[self.used]
 
     def along(self, paths: Paths | FailingPaths, rows: Ints, grid: Grid | None = None) -> Delays:
-        """[row]: of used streams, from the publisher to after the home broker.
+        """Compute delays of used streams from the publisher to after the home broker, [row].
 
         At all times of the paths, or at those of a part of their grid.
         """
@@ -66,7 +66,7 @@ class Arriving:
         return parts[0] if parts else nothing(paths.grid, 0)
 
     def _by_tree(self, rows: Ints) -> dict[int, Ints]:
-        """By tree: which of some used streams follow it."""
+        """Group some used streams by the tree that they follow."""
         trees = self.streams.trees[self.used[rows]]
         return {int(tree): np.flatnonzero(trees == tree) for tree in np.unique(trees)}
 
@@ -179,18 +179,21 @@ class Leaving:
         return self.demand if self.nothing_happens else self.demand[:, self.rows]
 
     def arrivals(self, which: int) -> Distributions:
-        """[row]: from the publisher to the subscriber; ``which`` of the followed paths."""
+        """Compute delay distributions from the publisher to the subscriber, [row].
+
+        ``which`` says which of the followed paths.
+        """
         if self.nothing_happens:
             return self.came.at_home[which]
         return self.distributions(self.came.network.followed[which])
 
     def distributions(self, paths: Paths | FailingPaths) -> Distributions:
-        """[row]: from the publisher to the subscriber."""
+        """Compute delay distributions from the publisher to the subscriber, [row]."""
         blocks = _blocks(paths, paths.grid, self.rows)
         return side_by_side([self.delays(paths, rows).distributions for rows in blocks])
 
     def delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
-        """[row]: of some streams that come, from the publisher to the subscriber."""
+        """Compute delays of some streams that come, from the publisher to the subscriber, [row]."""
         whole = self.staying(paths, rows)
         if self.audience.example.stays is None:
             return whole
@@ -201,11 +204,11 @@ class Leaving:
         return stack(weighed) if weighed else whole
 
     def staying(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
-        """[row]: of some streams that come, to subscribers that never go."""
+        """Compute delays of some streams that come, to subscribers that never leave, [row]."""
         return self.came.along(paths, rows).series(self.exit.on(paths.grid))
 
     def meeting(self, paths: Paths | FailingPaths, row: int) -> Meeting:
-        """Where the events of one stream meet the subscriptions of who stays only for a time."""
+        """Find where the events of one stream meet subscriptions that last only for a time."""
         if isinstance(paths, FailingPaths):
             paths = paths.paths  # by which subscriptions spread
         network, streams, stream = self.came.network, self.came.streams, self.came.used[row]
@@ -240,7 +243,7 @@ class Leaving:
         return self.came.streams.lifetime_of[self.came.used[self.rows]]
 
     def by_lifetime(self, of_rows: Callable[[Floats, Ints], Floats]) -> Floats:
-        """[row]: a number that depends on the lifetime of its stream."""
+        """Compute a number that depends on the lifetime of its stream, [row]."""
         number = np.zeros(self.rows.size)
         for code, lifetimes_s in self.lifetimes_s.items():
             chosen = np.flatnonzero(self.lifetime_codes == code)

@@ -82,7 +82,7 @@ def streams(
 
 
 def _matched(routes: Routes, rates: Floats, stream_of_row: Ints, count: int) -> sparse.csr_array:
-    """Events per second that each filter selects from each stream.
+    """Compute the events per second that each filter selects from each stream.
 
     Where contents were drawn and all that a publisher publishes is one stream, what filters match
     of it is known without drawing.
@@ -116,7 +116,7 @@ def _matched(routes: Routes, rates: Floats, stream_of_row: Ints, count: int) -> 
 
 
 def _selected(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
-    """Events per second that each filter selects, by class, some filters at a time."""
+    """Compute the events per second that each filter selects, by class, some filters at a time."""
     size = max(1, _BLOCK // max(routes.class_count, 1))
     parts = [
         sparse.csr_array((rates @ routes.wants[:, begin : begin + size].astype(np.float64)).T)

@@ -139,7 +139,7 @@ def follow(came: Arriving, audience: Audience, worst: Worst, *, by_publisher: bo
 
 
 def _possible(certain_s: Floats, lifetimes_s: Floats, rows: Ints) -> Floats:
-    """[of rows]: 0 where what is certain of delays exceeds a lifetime, else 1.
+    """Give 0 where what is certain of delays exceeds a lifetime, else 1, [of rows].
 
     Random lifetimes are known by some quantiles only, so nothing is certain of these.
     """
@@ -163,14 +163,14 @@ def _expiring(
 def _regimes(
     wanted: sparse.csr_array, features: Floats, on_time: Floats, if_longer: Floats
 ) -> Floats:
-    """[filter, feature]: means over what a filter wants, and how its share lies."""
+    """Compute means over what a filter wants, and how its share lies, [filter, feature]."""
     share = _mean(wanted, on_time)
     moved = np.abs(share - _mean(wanted, if_longer))
     return np.column_stack([_mean(wanted, features), moved, np.minimum(share, 1.0 - share)])
 
 
 def _mean(wanted: sparse.csr_array, values: Floats) -> Floats:
-    """[filter]: the mean of what belongs to streams, over what a filter wants; 0 for nothing."""
+    """Average what belongs to streams over what a filter wants, [filter]; 0 for nothing."""
     total = np.asarray(wanted.sum(axis=1))
     summed: Floats = wanted @ values
     return (summed.T / np.where(total > 0.0, total, 1.0)).T
@@ -179,7 +179,7 @@ def _mean(wanted: sparse.csr_array, values: Floats) -> Floats:
 def _distribution(
     arrivals: Distributions, weights: Floats, lifetimes_s: Sequence[float]
 ) -> tuple[Floats, Floats]:
-    """Delays of a mixture in seconds, and the share that has arrived by then."""
+    """Compute delays of a mixture, in seconds, and the share that has arrived by then."""
     total = weights.sum()
     if total <= 0.0 or not np.any(weights * arrivals.survival > 0.0):
         return np.empty(0), np.empty(0)

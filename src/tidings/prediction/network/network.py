@@ -287,7 +287,7 @@ class Network:
         )
 
     def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
-        """Features of an audience's regime that do not depend on its paths."""
+        """Compute the features of an audience's regime that do not depend on its paths."""
         one = audience.example
         peer = one.connectivity
         mobile = self.publishers_move
@@ -310,7 +310,10 @@ class Network:
         )
 
     def features(self, publishers: Ints, home: int, tree: int) -> Floats:
-        """[publisher, feature]: what the error of theory depends on, of paths to a home broker."""
+        """Compute what the error of theory depends on, of paths to a home broker.
+
+        The array is [publisher, feature].
+        """
         first = self.followed[0]
         rows = np.zeros((publishers.size, len(FEATURES)))
         rows[:, : len(ALONG)] = self.regimes.of_paths(publishers, home, tree)
@@ -355,12 +358,12 @@ class Network:
         return stack(delays), kind_of
 
     def entry(self, publishers: Ints) -> Delays:
-        """[publisher]: from the publisher to its home broker; one row where all are alike."""
+        """Give delays from publishers to home brokers, [publisher]; one row where all are alike."""
         delays, kind_of = self._entries
         return delays if len(delays) == 1 else delays.take(kind_of[publishers])
 
     def exit(self, audience: Audience, rate_per_s: float) -> Delays:
-        """From the home broker to the subscriber, its own queue included."""
+        """Compute the delay from the home broker to the subscriber, its own queue included."""
         one = audience.example
         last = from_law(self.grid, one.link.delay, one.link.reliability)
         if one.connectivity is not None:

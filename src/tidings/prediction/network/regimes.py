@@ -97,7 +97,10 @@ class Regimes:
         return Outward(self.routes, _Features(self.at_broker[first_arc:]), none, _stack)
 
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
-        """[publisher, feature along paths]: of the paths from publishers to a home broker."""
+        """Compute the features of paths from publishers to a home broker.
+
+        The array is [publisher, feature along paths].
+        """
         starts = self.routes.home_of_publisher[publishers]
         tails = self._outward.to(home, tree).take(self._outward.rows_of(starts))
         return _Features(self.at_broker[publishers]).series(tails).values

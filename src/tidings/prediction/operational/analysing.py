@@ -182,7 +182,10 @@ class Analysis(Shown):
         return float(spare.min()) if len(spare) else float("inf")
 
     def latency_s(self, path: DeliveryPath) -> float:
-        """Mean time along one path: every queue of its nodes, every connection between them."""
+        """Sum mean times along one path, in seconds: queues of its nodes, connections between them.
+
+        Every queue and every connection counts, and the delay of the source.
+        """
         load = self.workload
         total = load.sources[load.flows[path.flow].source].delay.mean_s
         for node in path.nodes(load):
@@ -193,7 +196,7 @@ class Analysis(Shown):
         return total
 
     def mean_latency_s(self, paths: Iterable[DeliveryPath], *, weighted: bool = False) -> float:
-        """Mean latency over a set of paths: the plain mean, or by how many events take each."""
+        """Average latency over paths, in seconds: plainly, or by how many events take each."""
         chosen = list(paths)
         latencies = np.array([self.latency_s(path) for path in chosen])
         weights = np.array([path.probability for path in chosen]) if weighted else None
@@ -216,7 +219,7 @@ class Analysis(Shown):
         }
 
     def to_document(self) -> dict[str, Any]:
-        """The analysis as plain data for JSON."""
+        """Make plain data of the analysis, for JSON."""
         return {
             "formula": self.formula,
             "bottleneck": self.bottleneck,
@@ -277,7 +280,10 @@ def analyse(workload: Workload, *, formula: str = FORMULAS[0]) -> Analysis:
 
 
 def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
-    """Who comes to which queue, how often, for how long; only queues that a flow does visit."""
+    """Yield who comes to which queue, how often, for how long.
+
+    Only queues that a flow does visit are listed.
+    """
     for index, flow in enumerate(workload.flows):
         services, transfers = dict(flow.services), dict(flow.transfers)
         for position, node in enumerate(workload.nodes):
@@ -321,7 +327,7 @@ def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
 
 
 def _answered(workload: Workload, visits: list[Visit], formula: str) -> Iterator[Visit]:
-    """The visits with their response times, queue by queue, in the order they had."""
+    """Yield the visits with their response times, queue by queue, in the order they had."""
     responses = np.full(len(visits), np.nan)
     by_centre: dict[int, list[int]] = {}
     for index, visit in enumerate(visits):

@@ -28,7 +28,7 @@ class Audience:
 
 
 def audiences_of(system: System, routes: Routes, *, by: str = "type") -> Iterator[Audience]:
-    """The audiences of a system: for each broker, mean time of the last link and flow they want.
+    """Yield the audiences, one for each broker, mean time of the last link and flow they want.
 
     Flows are those of :func:`~tidings.model.system_workload.workload_of`.
     """
@@ -54,13 +54,13 @@ def audiences_of(system: System, routes: Routes, *, by: str = "type") -> Iterato
 
 
 def audiences_behind(link_means_s: Mapping[str, float]) -> Iterator[Audience]:
-    """The audiences where only the mean time of the last link of each broker is known."""
+    """Yield the audiences where only the mean time of the last link of each broker is known."""
     for broker, mean_s in link_means_s.items():
         yield Audience(broker=broker, link_mean_s=0.0 if np.isnan(mean_s) else mean_s)
 
 
 def delivery_rows(analysis: Analysis, audiences: Iterable[Audience] | None) -> pd.DataFrame:
-    """The deliveries of an analysis that somebody wants, with the time of the last link.
+    """List the deliveries of an analysis that somebody wants, with the time of the last link.
 
     Without audiences all nodes are given, and latencies end there.
     """

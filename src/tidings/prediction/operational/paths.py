@@ -21,13 +21,13 @@ class DeliveryPath:
     probability: float  # that a published event takes it: Π ν along the path
 
     def nodes(self, workload: Workload) -> tuple[int, ...]:
-        """The nodes it visits, in order."""
+        """List the nodes that the path visits, in order."""
         home = workload.sources[workload.flows[self.flow].source].home
         return (home, *(workload.connections[each].target for each in self.connections))
 
 
 def delivery_paths(workload: Workload, flow: int) -> Iterator[DeliveryPath]:
-    """All delivery paths of a flow, to every node it can reach; on a tree one to each.
+    """Yield all delivery paths of a flow, to every node it can reach; on a tree one to each.
 
     They may be very many where there are many ways round; then they are refused.
     """

@@ -47,7 +47,9 @@ class Demands:
 
 
 def responses_s(centre: Centre, demands: Demands) -> Floats:
-    """Mean time of each kind at a queue, waiting and service; ``inf`` where it is overloaded.
+    """Compute mean times of each kind at a queue, waiting and service, in seconds.
+
+    They are ``inf`` where it is overloaded.
 
     >>> both = Demands(rates_per_s=np.array([0.4, 0.1]), means_s=np.array([1.0, 1.0]),
     ...                scvs=np.array([1.0, 1.0]))
@@ -81,7 +83,7 @@ def responses_s(centre: Centre, demands: Demands) -> Floats:
 
 
 def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
-    """Cobham's mean responses: whoever is served is not interrupted."""
+    """Compute Cobham's mean responses, in seconds: whoever is served is not interrupted."""
     if centre.servers > 1:
         raise UnsupportedError(
             f"the queue '{centre.name}' serves by priority with {centre.servers} servers; "

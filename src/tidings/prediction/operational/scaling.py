@@ -18,7 +18,7 @@ def scaled(
     rates: Mapping[str, float] | None = None,
     speeds: Mapping[str, float] | None = None,
 ) -> Workload:
-    """The workload with publication rates and speeds of queues times given factors.
+    """Multiply publication rates and speeds of queues of a workload by given factors.
 
     Rates are named by publisher, speeds by queue or by node (all its queues), or "all". Factors of
     several names that mean the same thing multiply.

@@ -20,7 +20,7 @@ from tidings.model.workload import Flow, Workload
 
 
 def visit_ratios(workload: Workload, flow: Flow) -> Floats:
-    """Mean number of visits of one published event to every node.
+    """Compute the mean number of visits of one published event to every node.
 
     >>> from tidings.model.laws import Exponential
     >>> from tidings.model.workload import Connection, Node, Source
@@ -50,7 +50,7 @@ def visit_ratios(workload: Workload, flow: Flow) -> Floats:
 
 
 def routing_matrix(workload: Workload, flow: Flow) -> sparse.csr_array:
-    """ν: the probability that an event at a node (row) arrives at another one (column) next."""
+    """Compute ν: the probability that an event at a node (row) arrives at another (column) next."""
     count = len(workload.nodes)
     used = [(workload.connections[at], share) for at, share in flow.forwarding if share > 0.0]
     return sparse.coo_array(

@@ -53,7 +53,7 @@ class Churn:
         return np.where(np.abs(behind) < _NOBODY, 0.0, behind)
 
     def _behind_arcs(self, numbers: Floats, homes: Ints, filters: Ints) -> Floats:
-        """[arc, class]: the sum of numbers of subscribers behind the arc that want the class."""
+        """Sum numbers of the subscribers behind an arc that want a class, [arc, class]."""
         routes = self.routes
         shape = (len(self.system.brokers), routes.wants.shape[1])
         wants = routes.wants.T.astype(np.float64)
@@ -63,9 +63,10 @@ class Churn:
         return behind_arcs(routes.trees, routes.arcs, routes.tree_of_class, local)
 
     def opened_by(self, home: int, wanted: int) -> Floats:
-        """[arc, class]: what a subscriber with a filter adds to the share of time arcs are open.
+        """Compute what a subscriber adds to the share of time arcs are open, [arc, class].
 
-        By how much it lowers the logarithm of the share of time in which it is not there.
+        The subscriber has one filter. The result is for each unit by which it lowers the logarithm
+        of the share of time in which it is not there.
         """
         behind = self._behind_arcs(np.ones(1), np.array([home]), np.array([wanted]))
         return np.exp(self._log_absent) * behind
@@ -76,7 +77,10 @@ class Churn:
         return -np.expm1(self._log_absent)
 
     def drawn(self, arcs: list[int], content_class: int, present: float) -> Floats:
-        """[broker of a path]: how likely it is the furthest that others draw an event to."""
+        """Compute how likely a broker of a path is the furthest that others draw an event to.
+
+        The array is [broker of a path].
+        """
         own = math.log1p(-present) if present < 1.0 else 0.0
         others = [1.0]
         for arc in arcs:

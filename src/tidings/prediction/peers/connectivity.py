@@ -74,7 +74,7 @@ def peer_delay(grid: Grid, connectivity: Connectivity, rate_per_s: float) -> Del
 
 
 def _absence(grid: Grid, on: Law, off: Law) -> Delays:
-    """The time until a peer is back, from any moment on."""
+    """Compute the time until a peer is back, from any moment on."""
     away = off.mean_s / (on.mean_s + off.mean_s)
     rest = (1.0 - off.transform(grid.z)) / (grid.z * off.mean_s)
     mean_s = away * 0.5 * off.mean_s * (1.0 + off.scv)

@@ -78,7 +78,7 @@ def exact_share(stay_s: ArrayLike, delays_s: ArrayLike) -> Floats:
 
 
 def _ends(values_s: Floats) -> str:
-    """Between which numbers some lie, for messages."""
+    """Say between which numbers some times lie, in seconds, for messages."""
     if not values_s.size:
         return "(none)"
     return f"of {values_s.min():g} to {values_s.max():g} s"

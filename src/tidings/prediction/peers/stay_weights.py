@@ -68,7 +68,7 @@ class Meeting:
 
 
 def equally_likely(delays: Delays, count: int) -> Floats:
-    """[delay, value]: equally likely values of each in seconds, rising."""
+    """Compute equally likely values of each delay, in seconds, rising, [delay, value]."""
     fine_s = delays.grid.fine_s
     rows = np.arange(len(delays))
     below = delays.distributions.random_at(np.tile(fine_s, (rows.size, 1)), rows)
@@ -90,11 +90,11 @@ def weighed_by_stay(path: Delays, meeting: Meeting) -> Delays:
 def spread_and_before(
     paths: Paths, ends: tuple[Delays, Delays], arcs: list[int], first: int
 ) -> tuple[Delays, Delays]:
-    """[broker of a path]: how long a subscription from its end takes there, and an event.
+    """Compute how long a subscription from a path's end takes to each broker, and an event.
 
-    ``ends`` are the delays from the publisher to its broker and between the subscriber and its own;
-    ``first`` is the source by which the event enters. Subscriptions cross links alone and are never
-    lost.
+    Both are [broker of a path]. ``ends`` are the delays from the publisher to its broker and
+    between the subscriber and its own; ``first`` is the source by which the event enters.
+    Subscriptions cross links alone and are never lost.
     """
     entry, last = ends
     before = [entry.series(paths.at_broker.take([first]))]

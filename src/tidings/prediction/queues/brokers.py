@@ -118,7 +118,7 @@ def broker_stages(queues: Queues) -> BrokerStages:
 
 
 def poisson_sources(rates: Flows, emitted: Sequence[Law | None]) -> Bools:
-    """[source]: whether its stream is Poisson by theorem, not by approximation.
+    """Test whether the stream of a source is Poisson by theorem, not by approximation, [source].
 
     Exponential intervals are; so is what leaves a broker of one exponential server, or none, at
     which only Poisson streams arrive (Burke), however it is thinned, copied or delayed. Brokers
@@ -150,7 +150,7 @@ def _arrivals(
     sources: Ints,
     where: tuple[int, Law, int],
 ) -> tuple[list[_Arrival], float]:
-    """The streams at one station, and the scale of time that it feels, in seconds."""
+    """List the streams at one station, and give the scale of time that it feels, in seconds."""
     broker, service, place = where
     felt, scale_s = curves.felt(broker, service)
     arrivals = []
@@ -169,7 +169,7 @@ def _arrivals(
 
 
 def _exactly(arrivals: Sequence[_Arrival], known: Bools) -> bool:
-    """Whether the queue of these streams, known or not, is solved without approximation."""
+    """Test whether the queue of these streams, known or not, is solved without approximation."""
     uneven = [each for each in arrivals if not each.poisson]
     if not np.all(known) or any(each.law is None or not is_phased(each.law) for each in uneven):
         return False
@@ -182,7 +182,7 @@ def _mean_felt(arrivals: Sequence[_Arrival]) -> float:
 
 
 def _waits(grid: Grid, arrivals: Sequence[_Arrival], service: Law, scale_s: float) -> list[Delays]:
-    """What the events of each stream wait at one station, in seconds."""
+    """Compute what the events of each stream wait at one station, in seconds."""
     load = sum(each.rate_per_s for each in arrivals) * service.mean_s
     if load >= FULL_LOAD:
         return [all_lost(grid, "overload")] * len(arrivals)

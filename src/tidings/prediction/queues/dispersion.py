@@ -92,7 +92,7 @@ _INTERVALS = np.geomspace(1e-4, 1e4, 41)  # scales in mean intervals
 
 @cache
 def _felt_by_scv() -> Floats:
-    """[scale, c²]: the mean dispersion over scales of renewal streams with unit rate."""
+    """Compute the mean dispersion over scales of renewal streams with unit rate, [scale, c²]."""
     table = np.empty((_INTERVALS.size, _SCVS.size))
     times = np.outer(_INTERVALS, _SCALES)
     for index, scv in enumerate(_SCVS):
@@ -168,7 +168,7 @@ class _Followed:
         return np.geomspace(least_s, most_s, count)
 
     def settled(self) -> Dispersion:
-        """Curves of publishers once, those of arcs over and over until queues stand still."""
+        """Compute curves of publishers once, of arcs over and over until queues stand still."""
         curves = np.ones((self.rates.into.size, self.times_s.size))
         known: dict[Law, Floats] = {}
         for index, law in enumerate(self.emitted):
@@ -190,7 +190,7 @@ class _Followed:
         return all(isinstance(law, Exponential) for laws in self.rates.services for law in laws)
 
     def _carry(self, curves: Floats) -> None:
-        """One pass over all arcs: their curves from those of what feeds them."""
+        """Make one pass over all arcs: compute their curves from those of what feeds them."""
         rates, first_arc = self.rates, len(self.rates.entering)
         handed = rates.handed.tocoo()
         arc, source = handed.coords
@@ -208,7 +208,7 @@ class _Followed:
                 )
 
     def _through(self, broker: int, curve: Floats, part: float, curves: Floats) -> Floats:
-        """The curve of a part of what leaves a broker, from that with which it arrived."""
+        """Compute the curve of a part of what leaves a broker, from that with which it arrived."""
         rate = float(self.rates.arrivals[broker])
         sources = np.flatnonzero(self.rates.into == broker)
         at_large = float(self.rates.source_rates[sources] @ curves[sources, -1]) / rate
@@ -230,7 +230,7 @@ class _Followed:
         return {}
 
     def _serving(self, law: Law, load: float) -> Floats:
-        """The curve of services in a row, on the time that the server is busy."""
+        """Compute the curve of services in a row, on the time that the server is busy."""
         key = (law, round(load, 6))
         if key not in self._known_servings:
             self._known_servings[key] = renewal_dispersion(law, load * self.times_s)

@@ -189,7 +189,7 @@ def offered_to_arcs(routes: Routes, at_broker: Floats, passes: Floats) -> Floats
 
 
 def _sums_of_others(rows: Floats) -> Floats:
-    """For each row the sum of all the other rows, without subtracting (which leaves rounding)."""
+    """Sum, for each row, all the other rows, without subtracting (which leaves rounding)."""
     before, after = np.zeros_like(rows), np.zeros_like(rows)
     np.cumsum(rows[:-1], axis=0, out=before[1:])
     after[:-1] = np.cumsum(rows[:0:-1], axis=0)[::-1]

@@ -69,7 +69,7 @@ def waits(grid: Grid, streams: Sequence[Stream], law: Law) -> list[Delays]:
 def _values(
     z: Complexes, silent: Floats, together: Floats, served: Complexes, idle: Floats
 ) -> Complexes:
-    """W(z), [node, phase]."""
+    """Compute W(z), [node, phase]."""
     size = len(silent)
     if size == 1:
         values: Complexes = (z * idle / (z + silent[0, 0] + together[0, 0] * served))[:, None]
@@ -86,7 +86,7 @@ def _values(
 
 
 def _idle_phases(silent: Floats, together: Floats, service: Law | Tabulated) -> Floats:
-    """g: the phases at which the server is idle, with sum 1."""
+    """Compute g: the phases at which the server is idle, with sum 1."""
     size = len(silent)
     if size == 1:
         return np.ones(1)
@@ -116,7 +116,10 @@ def stationary(generator: Floats) -> Floats:
 def _means_s(
     chain: tuple[Floats, Floats], service: Law | Tabulated, idle: Floats, marks: Floats
 ) -> Floats:
-    """−W′(0) by stream, in seconds: terms in z and z² of W(z)(zI + D₀ + D₁h) = z(1 − ρ)g."""
+    """Compute the mean wait −W′(0) by stream, in seconds.
+
+    It follows from the terms in z and z² of W(z)(zI + D₀ + D₁h) = z(1 − ρ)g.
+    """
     silent, together = chain
     mean_s, size = service.mean_s, len(silent)
     steady = stationary(silent + together) if size > 1 else np.ones(1)

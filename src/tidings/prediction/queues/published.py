@@ -163,7 +163,7 @@ def _ratios(parts: Floats, wholes: Floats) -> Floats:
 
 
 def _line(rate_per_s: float, services: Sequence[Law]) -> tuple[float, float]:
-    """How c² − 1 leaves a broker as a function of how it arrives: slope and constant."""
+    """Compute slope and constant of c² − 1 that leaves a broker as a function of that arriving."""
     slope, constant = 1.0, 0.0
     for service in services:
         load = rate_per_s * service.mean_s

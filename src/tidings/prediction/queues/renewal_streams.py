@@ -70,7 +70,11 @@ def is_phased(law: Law) -> bool:
 
 
 def _mixture(law: Law, scale_s: float) -> tuple[Floats, Floats]:
-    """With probability p an exponential time, else an Erlang time: three numbers of a law."""
+    """Fit a mixture to three numbers of a distribution: its mean, c² and transform at one value.
+
+    With probability p the mixture is an exponential time, else an Erlang time. The transform is
+    that at 1/``scale_s``.
+    """
     wanted = float(law.transform(np.array([1.0 / scale_s])).real[0])
     z = law.mean_s / scale_s  # in mean intervals, as all that follows
     shares = 1.0 / (1.0 + np.geomspace(1e-4, 1e4, 400))

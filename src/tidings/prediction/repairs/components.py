@@ -122,11 +122,11 @@ class Components:
     ends: tuple[tuple[int, int], ...]  # the brokers of each link
 
     def all_up(self, needed: Iterable[int]) -> float:
-        """P[all these processes are up]; one named twice counts once."""
+        """Compute P[all these processes are up]; one named twice counts once."""
         return math.prod(self.processes[each].availability for each in set(needed))
 
     def fails_per_s(self, needed: Iterable[int]) -> float:
-        """Failures per second of time up of what needs all these processes."""
+        """Compute the failures per second of time up of what needs all these processes."""
         return sum(self.processes[each].fails_per_s for each in set(needed))
 
     def of_path(self, path: Path) -> list[tuple[int, ...]]:
@@ -218,7 +218,7 @@ def paths_to(routes: Routes, home: int, tree: int, starts: Sequence[int]) -> dic
 
 
 def is_buffering(system: System) -> bool:
-    """Whether brokers keep events until what is down is repaired."""
+    """Test whether brokers keep events until what is down is repaired."""
     return system.used_recovery.scheme in BUFFERING
 
 

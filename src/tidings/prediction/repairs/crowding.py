@@ -27,7 +27,7 @@ class Crowding:
     detouring: Detouring
 
     def loads_at_worst(self) -> Floats:
-        """[broker]: the highest load while any one process is down.
+        """Compute the highest load of each broker while any one process is down, [broker].
 
         Below full load where it is overloaded so rarely that nobody would see it, the time until
         its backlog is gone included.
@@ -44,7 +44,7 @@ class Crowding:
         return np.where(rarely, np.minimum(highest, np.nextafter(FULL_LOAD, 0.0)), highest)
 
     def _loads(self, down: Down) -> Floats:
-        """[broker]: seconds of work per second while these processes are down."""
+        """Compute loads while these processes are down, in seconds of work per second, [broker]."""
         arrivals = self.rates.arrivals.copy()
         for arc, rate in enumerate(self.rates.source_rates[len(self.rates.entering) :]):
             source = self.rates.routes.arcs[arc].source
@@ -57,7 +57,7 @@ class Crowding:
         return loads
 
     def _round(self, source: int, arc: int, rate: float, down: Down) -> Iterator[tuple[int, float]]:
-        """Brokers that events cross on their way round an arc, and how many a second do."""
+        """Yield brokers that events cross on their way round an arc, and how many a second do."""
         target = self.rates.routes.arcs[arc].target
         if self.detouring.is_open(arc, target, down):
             return

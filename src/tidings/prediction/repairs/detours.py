@@ -61,11 +61,11 @@ class Detouring:
         return [sorted(each) for each in beside]
 
     def is_up(self, broker: int, down: Down) -> bool:
-        """Whether a broker is up while these processes are down."""
+        """Test whether a broker is up while these processes are down."""
         return down.isdisjoint(self.components.of_broker[broker])
 
     def is_open(self, arc: int, broker: int, down: Down) -> bool:
-        """Whether an arc, and the broker that it leads to, are up."""
+        """Test whether an arc, and the broker that it leads to, are up."""
         return down.isdisjoint(self.components.of_link[arc >> 1]) and self.is_up(broker, down)
 
     def shortest(self, source: int, target: int, down: Down) -> Path | None:

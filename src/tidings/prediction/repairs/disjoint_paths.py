@@ -39,7 +39,7 @@ def disjoint_path_bound(graph: Graph, source: int, target: int) -> float:
 
 
 def _between(graph: Graph, source: int, target: int) -> nx.Graph:
-    """What lies on some path between two brokers: the biconnected part that holds both."""
+    """Find what lies on some path between two brokers: the biconnected part that holds both."""
     links = nx.Graph()
     links.add_edges_from(ends for ends, share in graph.links.items() if share > 0.0)
     had = links.has_edge(source, target)
@@ -52,7 +52,7 @@ def _between(graph: Graph, source: int, target: int) -> nx.Graph:
 
 
 def _parallel(graph: Graph, links: nx.Graph, source: int, target: int) -> float:
-    """The largest sum of weights of paths without a common broker, the direct link apart."""
+    """Find the largest sum of weights of paths without a common broker, the direct link apart."""
     if len(links) - 2 > _MOST_INNER:
         return _greedily(graph, links, source, target)
     weights: dict[frozenset[int], float] = {}
@@ -65,7 +65,7 @@ def _parallel(graph: Graph, links: nx.Graph, source: int, target: int) -> float:
 
 
 def _weight(graph: Graph, path: list[int]) -> float:
-    """−ln(1 − r), so that weights of parallel paths add up."""
+    """Compute the weight of a path, −ln(1 − r), so that weights of parallel paths add up."""
     share = math.prod(graph.brokers[broker] for broker in path[1:-1])
     for first, second in itertools.pairwise(path):
         share *= graph.links.get((first, second), 0.0) or graph.links.get((second, first), 0.0)
@@ -73,7 +73,7 @@ def _weight(graph: Graph, path: list[int]) -> float:
 
 
 def _heaviest(weights: dict[frozenset[int], float]) -> float:
-    """The largest sum of weights over disjoint sets of brokers."""
+    """Find the largest sum of weights over disjoint sets of brokers."""
     starting: dict[int, list[tuple[frozenset[int], float]]] = {}
     for inner, weight in weights.items():
         if not any(other < inner and weights[other] >= weight for other in weights):

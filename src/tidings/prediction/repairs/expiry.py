@@ -84,7 +84,7 @@ def expiring(
 
 
 def _mean_s(delays: Expiring) -> Floats:
-    """E[random part | delivered] in seconds: the area above the distribution of what is."""
+    """Compute E[random part | delivered] in seconds: the area above the distribution of what is."""
     fine_s = delays.grid.fine_s
     middles_s = 0.5 * (fine_s[1:] + fine_s[:-1])
     times_s = delays.shift_s[:, None] + np.concatenate([fine_s, middles_s])

@@ -78,7 +78,7 @@ class Repairs:
         return self.components.all_up(self.components.of_broker[path.brokers[0]])
 
     def reached(self, path: Path) -> float:
-        """P[the ends of a path reach each other by any path | the first broker is up].
+        """Compute P[the ends of a path reach each other by any path | the first broker is up].
 
         By the published bound, exactly, or within 0.001 where the network is wide.
         """
@@ -126,7 +126,7 @@ class Repairs:
         return self._cut_off[key]
 
     def waits_to(self, home: int, tree: int, paths: dict[int, Path]) -> Delays:
-        """[start]: the wait on all of a path of an event whose first broker is up."""
+        """Compute the wait on all of a path of an event whose first broker is up, [start]."""
         try:
             return self.waits.to_home(home, tree, paths)
         except TooManyPhasesError as error:
@@ -202,7 +202,7 @@ def _fitted(failure: Failure) -> Process:
 
 
 def _exponential_up(failure: Failure) -> Process:
-    """Fewer phases, the same repairs."""
+    """Make a process with fewer phases and the same repairs: times up are exponential."""
     return alternating(_one_phase(failure.up.mean_s), fit(failure.down, _DOWN_PARTS))
 
 

@@ -112,7 +112,7 @@ def _from(
     beside = {start}
 
     def growth(broker: int) -> tuple[int, int]:
-        """How much a broker adds to the frontier, less what it takes from it."""
+        """Compute how much a broker adds to the frontier, less what it takes from it."""
         closed = (*(b for b in neighbours[broker] if b in placed), broker)
         over = [b for b in closed if b not in kept and neighbours[b].keys() <= placed | {broker}]
         return len(neighbours[broker].keys() - placed) - 2 * len(over), broker
@@ -129,12 +129,12 @@ def _from(
 
 
 def _same(labels: Labels) -> Labels:
-    """Every block keeps its label."""
+    """Map every label to itself, so that every block keeps its label."""
     return np.tile(np.arange(labels.shape[1] + 1, dtype=np.uint8), (len(labels), 1))
 
 
 def _with_broker(labels: Labels, share: float, *, needed: bool) -> _Move:
-    """Every state with one more broker, up and joined to none, or down."""
+    """Add one more broker to every state, up and joined to none, or down."""
     outcomes = [(labels.shape[1] + 1, share)] if share > 0.0 else []
     if share < 1.0 and not needed:
         outcomes.append((0, 1.0 - share))
@@ -151,7 +151,7 @@ def _with_broker(labels: Labels, share: float, *, needed: bool) -> _Move:
 
 
 def _with_link(labels: Labels, place: int, share: float) -> _Move:
-    """Every state with one more link, from the last broker to the one at ``place``."""
+    """Add one more link to every state, from the last broker to the one at index ``place``."""
     here, there = labels[:, -1], labels[:, place]
     joins = np.flatnonzero((here > 0) & (there > 0) & (here != there))
     first, second = np.minimum(here, there)[joins, None], np.maximum(here, there)[joins, None]
@@ -168,7 +168,7 @@ def _with_link(labels: Labels, place: int, share: float) -> _Move:
 
 
 def _without(labels: Labels, place: int) -> _Move:
-    """Every state without one broker; the next of those it is joined with names the block."""
+    """Remove one broker from every state; the next of those it is joined with names the block."""
     own = place + 1
     later = labels[:, own:] == own
     heirs = np.where(later.any(axis=1), later.argmax(axis=1) + own, 0) if later.size else 0
@@ -187,7 +187,7 @@ def _without(labels: Labels, place: int) -> _Move:
 
 
 def _reordered(labels: Labels, places: Sequence[int]) -> _Move:
-    """Every state with its brokers in another order."""
+    """Put the brokers of every state in another order."""
     chosen = labels[:, places] if places else labels[:, :0]
     first = (chosen[:, :, None] == chosen[:, None, :]).argmax(axis=2) + 1 if places else chosen
     after = np.where(chosen > 0, first, 0).astype(np.uint8)
@@ -195,7 +195,7 @@ def _reordered(labels: Labels, places: Sequence[int]) -> _Move:
 
 
 def _merged(move: _Move, entering: int) -> Step:
-    """States with the same labels become one."""
+    """Merge states with the same labels into one."""
     source, share, labels, block = move
     code = labels.astype(np.uint64) @ (np.uint64(16) ** np.arange(labels.shape[1], dtype=np.uint64))
     _, first, target = np.unique(code, return_index=True, return_inverse=True)
@@ -255,7 +255,7 @@ def connected(graph: Graph) -> Floats:
 
 
 def _moved(inside: Floats, step: Step) -> Floats:
-    """[broker, state, label]: P[state, and the broker is in the block], after a step."""
+    """Compute P[state, and the broker is in the block] after a step, [broker, state, label]."""
     states, labels = len(step.labels), step.labels.shape[1] + 1
     present: Bools = np.asarray(inside.any(axis=0), np.bool_)[step.source] & (step.block > 0)
     rows, before = np.nonzero(present)
@@ -270,7 +270,10 @@ def _moved(inside: Floats, step: Step) -> Floats:
 
 
 def _joined_later(taken: Sequence[Step]) -> dict[int, Floats]:
-    """[state, label] for every broker: P[a block will be joined with it], when it has come in."""
+    """Compute P[a block will be joined with a broker] for every broker, when it has come in.
+
+    Of each broker the array is [state, label].
+    """
     later: dict[int, Floats] = {}
     ahead = np.zeros((1, 1, 1))  # [state, label, label]
     for number in range(len(taken) - 1, -1, -1):
@@ -283,7 +286,10 @@ def _joined_later(taken: Sequence[Step]) -> dict[int, Floats]:
 
 
 def _ahead_of(step: Step, ahead: Floats, states: int) -> Floats:
-    """The same before a step."""
+    """Compute P[two blocks will be joined] before a step, from that after it.
+
+    Both are [state, label, label].
+    """
     labels = step.block.shape[1]
     table = np.zeros((states, labels, labels))
     for one in range(1, labels):

@@ -64,7 +64,7 @@ def _mixture(law: Law, parts: int) -> Chain:
 
 
 def _parts(parameters: Floats) -> tuple[Floats, Floats]:
-    """Shares and means (in units of the law's) of a mixture whose mean is 1."""
+    """Compute shares and means (in units of the distribution's) of a mixture whose mean is 1."""
     count = parameters.size // 2
     shares = special.softmax(parameters[:count])
     means = np.exp(np.clip(parameters[count:], -30.0, 30.0))
@@ -72,9 +72,10 @@ def _parts(parameters: Floats) -> tuple[Floats, Floats]:
 
 
 def _beyond(ratio: Floats, shapes: Ints, shares: Floats, means: Floats) -> Floats:
-    """P[X > t] of a mixture of one- and two-phase laws, then the same of its residual law.
+    """Compute P[X > t] of a mixture of one- and two-phase distributions.
 
-    Of two equal phases the residual law is the last one or both, with the same probability.
+    The same of its residual distribution follows. Of two equal phases the residual distribution is
+    that of the last one or of both, with the same probability.
     """
     places = shapes * ratio / means
     left, second = np.exp(-places), places * (shapes - 1)
@@ -84,7 +85,7 @@ def _beyond(ratio: Floats, shapes: Ints, shares: Floats, means: Floats) -> Float
 
 
 def _blocks(shapes: Ints, shares: Floats, means_s: Floats) -> Chain:
-    """A mixture of Erlang laws."""
+    """Make a mixture of Erlang distributions."""
     count = int(shapes.sum())
     initial, generator = np.zeros(count), np.zeros((count, count))
     begin = 0
@@ -97,7 +98,7 @@ def _blocks(shapes: Ints, shares: Floats, means_s: Floats) -> Chain:
 
 
 def _erlangs(law: Law) -> Chain:
-    """K − 1 phases with probability p, else k, all of one rate: mean and variance kept."""
+    """Fit phases of one rate, k − 1 with probability p, else k: mean and variance are kept."""
     scv = max(law.scv, 1.0 / MOST_ERLANG)
     count = math.ceil(1.0 / scv - 1e-12)
     share = (count * scv - math.sqrt(count * (1.0 + scv) - count**2 * scv)) / (1.0 + scv)

@@ -56,7 +56,7 @@ class Reachability:
         return None if exact is None else float(exact[path.brokers[0], path.brokers[-1]])
 
     def _graphs(self) -> Iterator[tuple[Up, float, Graph]]:
-        """Every state of the failure groups, its probability, and the graph given it."""
+        """Yield every state of the failure groups, its probability, and the graph given it."""
         groups = sorted(self.components.shared)
         if len(groups) > MOST_GROUPS:
             raise TooWideError
@@ -115,7 +115,7 @@ class Reachability:
         return order, waiting
 
     def _reached_given(self, path: Path, up: Mapping[int, Bools], works: list[Bools]) -> Floats:
-        """P[the ends of a path reach each other], in many states of its processes."""
+        """Compute P[the ends of a path reach each other], in many states of its processes."""
         reached = np.zeros(works[0].size)
         for state, share, graph in self._graphs():
             chosen = np.ones(reached.size, np.bool_)
@@ -133,12 +133,12 @@ def _all(works: list[Bools], count: int) -> Bools:
 
 
 def _coded(works: list[Bools]) -> Floats:
-    """Which of some elements work, as a number with a bit for each."""
+    """Encode which of some elements work, as a number with a bit for each."""
     return np.asarray(np.array(works).T @ (1 << np.arange(len(works))))
 
 
 def _beside(graph: Graph, path: Path) -> Graph:
-    """What is beside a path: its brokers as often up as down, its links never up."""
+    """Make the graph beside a path: its brokers as often up as down, its links never up."""
     own = {frozenset(pair) for pair in itertools.pairwise(path.brokers)}
     return Graph(
         brokers={b: 0.5 if b in path.brokers else share for b, share in graph.brokers.items()},
@@ -149,7 +149,10 @@ def _beside(graph: Graph, path: Path) -> Graph:
 
 
 def _table(beside: Graph, path: Path) -> Floats:
-    """P[the ends are joined], [which brokers of the path are up, which links of it are]."""
+    """Compute P[the ends are joined] by which brokers of the path are up, and which links.
+
+    The array is [which brokers of the path are up, which links of it are].
+    """
     count = len(path.brokers)
     labels, shares = joined(beside, path.brokers, {path.brokers[0], path.brokers[-1]})
     of_labels = (labels > 0) @ (1 << np.arange(count))
@@ -161,7 +164,7 @@ def _table(beside: Graph, path: Path) -> Floats:
 
 
 def _ends_joined(labels: Labels, links: int) -> Bools:
-    """Whether first and last broker are joined once the path's links that are up are added."""
+    """Test whether first and last broker are joined once the path's links that are up are added."""
     merged = labels.copy()
     for link in range(labels.shape[1] - 1):
         if links >> link & 1:

@@ -65,7 +65,10 @@ class FailingPaths:
     def from_publishers(
         self, publishers: Ints, home: int, tree: int, grid: Grid | None = None
     ) -> Delays:
-        """[publisher]: from it to after the service of the home, at the times of a grid."""
+        """Compute delays from publishers to after the home's service, [publisher].
+
+        They are known at the times of a grid.
+        """
         routes = self.paths.routes
         starts, place = np.unique(routes.home_of_publisher[publishers], return_inverse=True)
         key = (home, tree, tuple(starts.tolist()))
@@ -80,7 +83,7 @@ class FailingPaths:
         return after_loss(first.on(grid or self.grid), np.array(up)[place], HOME_DOWN)
 
     def features(self, publishers: Ints, home: int, tree: int) -> Floats:
-        """[publisher, feature of failing]: what measured errors may depend on."""
+        """Compute what measured errors may depend on, [publisher, feature of failing]."""
         repairs, homes = self.repairs, self.paths.routes.home_of_publisher[publishers]
         paths = paths_to(self.paths.routes, home, tree, np.unique(homes).tolist())
         rows = np.zeros((homes.size, len(FAILING)))
@@ -98,13 +101,16 @@ class FailingPaths:
         return rows
 
     def _struck(self, path: Path) -> float:
-        """Failures of what serves or carries an event behind its first broker, expected number."""
+        """Compute the expected number of failures of what serves or carries an event.
+
+        Only what comes after its first broker counts.
+        """
         parts = self.repairs.components
         elements = zip(self._stays_s(path), parts.of_path(path)[1:], strict=True)
         return sum(stay_s * parts.fails_per_s(needed) for stay_s, needed in elements)
 
     def _stays_s(self, path: Path) -> list[float]:
-        """Mean times at every element of a path but the first broker, in seconds."""
+        """List the mean times at every element of a path but the first broker, in seconds."""
         return [
             float(stay.shift_s[arc] + stay.mean_s[arc])
             for arc in path.arcs
@@ -157,7 +163,10 @@ class FailingPaths:
         return exposed(stages, self._rates(needs), PATH_DOWN)
 
     def _at_arc(self, arc: int) -> Delays:
-        """As what usually comes over an arc has it, else as all that comes to the broker has."""
+        """Compute the delay at the broker behind an arc, as what usually comes over the arc has it.
+
+        Where nothing does, it is as all that comes to the broker has it.
+        """
         rates, source = self.rates, self.paths.publishers + arc
         if rates.source_rates[source] > 0.0:
             return self.paths.at_broker.take([source])
@@ -177,7 +186,7 @@ class FailingPaths:
         return losses
 
     def _along(self, path: Path) -> Delays:
-        """All stages of a path but the first broker, as one delay."""
+        """Combine all stages of a path but the first broker into one delay."""
         hops = (self._hops.take([arc]) for arc in path.arcs)
         return reduce(Delays.series, hops, nothing(self.paths.grid))
 
@@ -198,7 +207,7 @@ class FailingPaths:
     # ---- schemes ---------------------------------------------------------------------------------
 
     def _static(self, path: Path) -> Loss:
-        """Without buffers: lost where anything on the path is down, or has forgotten."""
+        """Compute losses without buffers: where anything on the path is down, or has forgotten."""
         stays_s = [0.0] * (2 * len(path.arcs)) if self.repairs.published else self._stays_s(path)
         checks = up_along(self.repairs.components, path, stays_s)
         stages = self._stage_losses(path)
@@ -260,7 +269,7 @@ class FailingPaths:
         return Tails(row, row)
 
     def _round_or_waiting(self, path: Path, plain: Delays, key: tuple[int, int, int]) -> Tails:
-        """Whatever path is up at once, else the usual one with its buffers.
+        """Combine delays of whatever path is up at once, else of the usual one with its buffers.
 
         A copy that goes round is not acknowledged: one that is lost by chance waits, too.
         """
@@ -281,7 +290,7 @@ class FailingPaths:
         return Tails(stack([rows, held]).mix(weights[None, :]), unkept)
 
     def _chance(self, usual: Path, path: Path) -> float:
-        """P[no link loses a copy by chance from where a path leaves the usual one]."""
+        """Compute P[no link loses a copy by chance from where a path leaves the usual one]."""
         if path == usual:
             return 1.0
         pairs = enumerate(zip(usual.arcs, path.arcs, strict=False))
@@ -289,7 +298,10 @@ class FailingPaths:
         return float(np.prod(self.repairs.reliability[list(path.arcs[same:])]))
 
     def _wait_when_cut_off(self, path: Path, survives: float, key: tuple[int, int, int]) -> Delays:
-        """The wait given the real partition at publication, or as the usual path alone has it."""
+        """Compute the wait given the real partition at publication.
+
+        Where that is not known, it is as the usual path alone has it.
+        """
         repairs = self.repairs
         if not any(repairs.components.of_path(path)):  # nothing on it fails
             return nothing(self.paths.grid)
@@ -306,12 +318,12 @@ class FailingPaths:
 
 
 def _given_held(waits: Delays) -> Delays:
-    """The wait of those that wait at all."""
+    """Compute the wait of those that wait at all."""
     return _with_atom(waits, 0.0)
 
 
 def _with_atom(waits: Delays, atom: float) -> Delays:
-    """The same wait of those that wait, where another share does not.
+    """Change the share that does not wait to ``atom``; those that wait do so as before.
 
     With atom r_A/a_b0 this is the published wait of bypass with buffering.
     """

@@ -116,7 +116,7 @@ def _when_met(
     after: Remaining,
     block: slice,
 ) -> Complexes:
-    """[z, mode beside, phase in M]: what remains when all that the hop needs is up."""
+    """Compute what remains when all that the hop needs is up, [z, mode beside, phase in M]."""
     known = [each for each in hop if each in after.axes]
     order = [1 + after.axes.index(each) for each in (*beside, *known)]
     values = after.values[block].transpose(0, *order)
@@ -131,7 +131,7 @@ def _when_met(
 
 
 def _from_met(process: Process) -> Complexes:
-    """[mode, phase up]."""
+    """Make the matrix from modes to phases in which a process is up, [mode, phase up]."""
     matrix: Complexes = process.modes.right[process.up].T
     return matrix
 
@@ -151,7 +151,7 @@ class _Tables:
         return int(self.rates.shape[0] * max(self.rates.shape[1], self.pairs.shape[1]))
 
     def solved(self, met: Complexes, z: Complexes) -> Complexes:
-        """[z, mode beside · mode of what is kept]: what remains before the hop."""
+        """Compute what remains before the hop, [z, mode beside · mode of what is kept]."""
         resolvent = 1.0 / (z[:, None, None] - self.rates)
         count = met.shape[2]
         between = resolvent @ self.pairs
@@ -189,7 +189,7 @@ def _tables(
 
 
 def _product(matrices: Sequence[Complexes]) -> Complexes:
-    """Of all joint modes: the last matrix varies fastest."""
+    """Compute the Kronecker product over all joint modes: the last matrix varies fastest."""
     product: Complexes = np.ones((1, 1), np.complex128)
     for matrix in matrices:
         product = np.asarray(np.kron(product, matrix), np.complex128)
@@ -197,13 +197,13 @@ def _product(matrices: Sequence[Complexes]) -> Complexes:
 
 
 def _sums(processes: Sequence[Process], chosen: Sequence[int]) -> Complexes:
-    """Rates of all joint modes of some processes, the last varying fastest."""
+    """Sum the rates of all joint modes of some processes, in 1/s, the last varying fastest."""
     rates = [processes[each].modes.rates for each in chosen]
     return np.asarray(reduce(np.add.outer, rates, np.zeros(()))).ravel().astype(np.complex128)
 
 
 def _along(values: Complexes, axis: int, matrix: Complexes) -> Complexes:
-    """Row vectors along an axis, each times a matrix."""
+    """Multiply each row vector along an axis by a matrix."""
     turned: Complexes = np.moveaxis(np.tensordot(values, matrix, axes=(axis, 0)), -1, axis)
     return turned
 
@@ -232,7 +232,7 @@ class Waits:
         return np.concatenate([self.grid.z, np.array([small, 2.0 * small], np.complex128)])
 
     def to_home(self, home: int, tree: int, starts: dict[int, Path]) -> Delays:
-        """[start]: the wait on all of a path of an event whose first broker is up."""
+        """Compute the wait on all of a path of an event whose first broker is up, [start]."""
         key = (home, tree)
         if key not in self._to_home:
             if any(other[0] != home for other in self._to_home):
@@ -270,13 +270,13 @@ class Waits:
         )
 
     def _atom(self, path: Path) -> float:
-        """P[all is up that a path needs], given that its first broker is."""
+        """Compute P[all is up that a path needs], given that its first broker is."""
         needs = self.components.of_path(path)
         everything = {each for needed in needs for each in needed}
         return self.components.all_up(everything.difference(needs[0]))
 
     def _carried(self, home: int, tree: int) -> list[Complexes]:
-        """[broker]: the transform of the wait from there to home."""
+        """Compute the transform of the wait from each broker to home, [broker]."""
         processes, arcs = self.components.processes, self.routes.arcs
         order = list(topology.walk(self.routes.trees[tree], arcs, home))
         met_before = self._shared_beyond(order)
@@ -297,7 +297,7 @@ class Waits:
         return [values[broker] for broker in range(len(values))]
 
     def _shared_beyond(self, order: Sequence[tuple[int, int]]) -> dict[int, set[int]]:
-        """Of each broker: failure groups that events may have met until they leave it."""
+        """Find, for each broker, failure groups that events may have met until they leave it."""
         parts = self.components
         beyond = {broker: parts.shared.intersection(parts.of_broker[broker]) for broker, _ in order}
         met = {broker: set(groups) for broker, groups in beyond.items()}
@@ -308,7 +308,7 @@ class Waits:
         return met
 
     def _hop_alone(self, sender: int, arc: int, receiver: int) -> Complexes:
-        """The transform of the wait for one hop, where hops are independent."""
+        """Compute the transform of the wait for one hop, where hops are independent."""
         if arc not in self._over_arc:
             processes, own = self.components.processes, self.components.of_broker[sender]
             needed = self.components.hop(sender, arc, receiver)
