@@ -176,7 +176,7 @@ def _of_system(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_options(verb: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a verb with its options by name, for notebooks that complete them."""
+    """Write out the options of a verb by name, for notebooks that complete them."""
     import dataclasses
     import inspect
 

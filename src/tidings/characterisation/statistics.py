@@ -239,7 +239,7 @@ def sums_at(
 
 
 def shifted(partial: Partial, batches: int) -> Partial:
-    """Number the batches from another one on."""
+    """Enumerate the batches from another one on."""
     tables = {
         name: frame.assign(batch=frame["batch"] + batches) if "batch" in frame else frame
         for name, frame in partial.tables.items()

@@ -118,7 +118,7 @@ def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[in
 
 
 def preorder(tree: Tree, system_arcs: Sequence[Arc], count: int) -> list[int]:
-    """Number the brokers, [broker], so that each follows one of its neighbours soon.
+    """Enumerate the brokers, [broker], so that each follows one of its neighbours soon.
 
     What the tree does not reach comes last.
     """

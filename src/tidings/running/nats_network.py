@@ -255,7 +255,7 @@ def _distinct(clients: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 
 def _named_apart(subscribers: list[Subscriber]) -> list[Subscriber]:
-    """Number subscribers of one name from the second on."""
+    """Enumerate subscribers of one name from the second on."""
     seen: Counter[str] = Counter()
     apart = []
     for each in subscribers:

@@ -34,7 +34,7 @@ class Cells:
     flow_per_s: Floats  # arrivals in the long run, unless brokers drop events
 
     def table(self, rows: int, brokers: int) -> NDArray[np.int32]:
-        """Number the cell of each [row, broker], −1 where there is none."""
+        """Enumerate the cell of each [row, broker], −1 where there is none."""
         numbers = np.full((rows, brokers), -1, dtype=np.int32)
         numbers[self.row, self.broker] = np.arange(self.row.size)
         return numbers

@@ -123,7 +123,7 @@ class StageOrder:
 
 
 def stage_order(network: Network) -> StageOrder:
-    """Number the stages of a network."""
+    """Enumerate the stages of a network."""
     processes = 0 if network.failing is None else len(network.failing.processes)
     return StageOrder(len(network.system.publishers), len(network.routes.arcs), processes)
 

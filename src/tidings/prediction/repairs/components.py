@@ -186,7 +186,7 @@ def components(system: System, process_of: Callable[[Failure], Process]) -> Comp
 
 
 def process_places(system: System) -> dict[tuple[str, str], int]:
-    """Number the processes by section and name of what they are of, as `components` does."""
+    """Enumerate the processes by section and name of what they are of, as `components` does."""
     owners = [("brokers", each.name) for each in system.brokers if each.failure is not None]
     owners += [("links", each.name) for each in system.links if each.there.failure is not None]
     owners += [("failure_groups", each.name) for each in system.failure_groups]
