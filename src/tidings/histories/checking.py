@@ -169,7 +169,7 @@ def _bad_rows(tagged: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _numbered(alive: DataFrame) -> tuple[DataFrame, list[str]]:
-    """Enumerate the distinct filters; give the lives with these numbers, and filters in that order."""
+    """Enumerate distinct filters; give the lives with these numbers, and filters in that order."""
     texts = bring_here(alive.select("filter").distinct(), "subscriptions")["filter"]
     filters = sorted(map(str, texts))
     numbers = pa.table(

@@ -69,7 +69,7 @@ def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
 
 
 def find_curves(routes: Routes, receiver_of: Ints, brokers: int) -> tuple[Ints, int]:
-    """Enumerate one histogram for each set of local plain filters that a class meets at a broker."""
+    """Assign a histogram to each set of local plain filters that a class meets at a broker."""
     curve_of = np.full((brokers, routes.class_count), -1, dtype=np.int64)
     count = 0
     plain = receiver_of < 0
