@@ -50,6 +50,7 @@ def results():
     return {
         "predict": predicted,
         "compare": td.compare(predicted, simulated),
+        "validate": td.validate(predicted, simulated),
         "explain": td.explain(calm),
         "whatif": td.whatif(calm, "rate p x2"),
         "plan_targets": td.plan_targets(calm, **QUICK),
@@ -73,7 +74,7 @@ def made():
 
 
 NAMES = (
-    "predict", "compare", "explain", "whatif", "gate", "plan_targets", "plan_admission",
+    "predict", "compare", "validate", "explain", "whatif", "gate", "plan_targets", "plan_admission",
     "plan_capacity", "plan_mix", "plan_consumers", "catch_up", "plan_deadline", "plan_homes",
     "plan_scheme", "analyse", "simulate_net",
 )  # fmt: skip

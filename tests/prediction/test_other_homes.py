@@ -8,7 +8,7 @@ import pytest
 from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.planning.evidence import foretell
-from tidings.prediction import elsewhere
+from tidings.prediction import other_homes
 from tidings.prediction.other_homes import Elsewhere
 
 INVERTED = 2e-6  # of a share: what the inversion of smooth transforms leaves
@@ -72,7 +72,7 @@ def test_more_arrivals_do_what_slower_services_do_times_the_load():
     def in_time(service_s):
         return 1.0 - math.exp(-(1.0 / service_s - 5.0) * 1.0)
 
-    step = elsewhere._SLOWER
+    step = other_homes._SLOWER
     expected = (in_time(0.1 * (1.0 + step)) - in_time(0.1)) / step * 0.1
     assert now == pytest.approx([in_time(0.1)], abs=INVERTED)
     assert by_arrivals[0] == pytest.approx([expected], abs=2 * INVERTED * 0.1 / step)
