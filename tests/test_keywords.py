@@ -112,7 +112,7 @@ def test_files_are_checked_exported_and_outcomes_validated_without_a_command(sys
     slower = td.predict(td.changed(system, ["speed hub x0.3"]), by="theory")
     assert not td.validate(as_it_is, slower).passed
     assert td.validate(as_it_is, slower, max_mae=1.0).passed
-    assert "mean absolute error" in td.validate(as_it_is, slower)._repr_html_()
+    assert "mean_absolute" in td.validate(as_it_is, slower)._repr_html_()
 
 
 def test_what_is_no_share_or_no_workload_is_refused_in_words(system):

@@ -162,7 +162,7 @@ class Verdict(Shown):
     """All checks of a comparison; it passes when each of them does."""
 
     _table = "checks"
-    _columns = ("text", "value", "limit", "passed")
+    _columns = ("name", "value", "limit", "passed")
 
     checks: tuple[Check, ...]
 
