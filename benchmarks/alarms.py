@@ -63,7 +63,7 @@ subscribers:
 
 
 def line(every: str, service: str, delay: str, lifetime: str) -> System:
-    """Two brokers, and events both ways."""
+    """Make two brokers with events in both directions."""
     return td.loads(LINE.format(every=every, service=service, delay=delay, lifetime=lifetime))
 
 
@@ -377,9 +377,9 @@ def stationary(name: str, days: int, seed: int) -> dict[str, Any]:
     alarming, kinds = 0, Counter[str]()
     for day in range(days):
         seeds = range(seed + 24 * day, seed + 24 * (day + 1))
-        told = [each for _, each in watched.judged(map(watched.hour, seeds))]
-        alarming += bool(told)
-        kinds.update({_kind(each) for each in told})
+        begun_alarms = [each for _, each in watched.judged(map(watched.hour, seeds))]
+        alarming += bool(begun_alarms)
+        kinds.update({_kind(each) for each in begun_alarms})
     most = stats.beta.ppf(0.95, alarming + 1, days - alarming) if alarming < days else 1.0
     print(
         f"{name}: {alarming} of {days} days alarmed (at most {most:.4f} of days, with 95 %); "
@@ -406,17 +406,12 @@ NAMED = {
 
 def changed(system: System, change: str) -> System:
     """The system after a change."""
-    ticker, mast = system.publishers
-    hub, edge = system.brokers
-    (link,) = system.links
+    (link,) = system.links  # of which one direction changes
     match change:
         case "rate ×1.5":
-            more = replace(ticker, every=Exponential(mean_s=1.0 / ticker.rate_per_s / 1.5))
-            return replace(system, publishers=(more, mast))
+            return td.changed(system, ["rate ticker x1.5"])
         case "service ×1.3":
-            law = Exponential(mean_s=1.3 * edge.service.law.mean_s)
-            slow = replace(edge, service=replace(edge.service, law=law))
-            return replace(system, brokers=(hub, slow))
+            return td.changed(system, ["service edge x1.3"])
         case "link delay ×2":
             there = replace(link.there, delay=Exponential(mean_s=2.0 * link.there.delay.mean_s))
             return replace(system, links=(replace(link, there=there),))
@@ -437,12 +432,12 @@ def planted(change: str, seeds: range) -> dict[str, Any]:
             rows, sailor = after.outcomes, 1  # the second subscriber
             got = rows[["delivered", "on_time"]].where(rows["subscriber"] != sailor, False)
             after = replace(after, outcomes=rows.assign(**got))
-        told = list(watched.judged((before, after)))
+        begun = list(watched.judged((before, after)))
         looks = round(STEADY_S / LOOK_S)
-        named = {each.what for number, each in told if number >= looks and each.kind == CHANGED}
-        early = {each.what for number, each in told if number < looks}
+        named = {each.what for number, each in begun if number >= looks and each.kind == CHANGED}
+        early = {each.what for number, each in begun if number < looks}
         right += named == {NAMED[change]} and not early
-        first += any(number == looks and each.what == NAMED[change] for number, each in told)
+        first += any(number == looks and each.what == NAMED[change] for number, each in begun)
         others.update((named - {NAMED[change]}) | early)
     print(
         f"{change}: named alone in {right} of {len(seeds)}, by the first look in {first}; "

@@ -179,6 +179,27 @@ def test_what_takes_longer_than_its_lifetime_for_certain_is_late_for_certain():
     assert possible["on_time"] > 0.05
 
 
+@pytest.mark.parametrize(("scheme", "share"), [("bypass", 0.5), ("buffering", 0.0)])
+def test_a_detour_may_be_in_time_where_the_path_itself_never_is(scheme, share):
+    """The link of 100 ms is down half of the time; round it, events take 20 of their 50 ms."""
+    system = loads(f"""
+        tidings: 1
+        lifetime: 50ms
+        routing: {{tree: [[a, b], [a, c]]}}
+        recovery: {{scheme: {scheme}}}
+        brokers: {{a: {{}}, b: {{}}, c: {{}}}}
+        links:
+          - {{between: [a, b], delay: 100ms, failure: {{mtbf: 100s, mttr: 100s}}}}
+          - {{between: [a, c], delay: 10ms}}
+          - {{between: [c, b], delay: 10ms}}
+        publishers: {{p: {{at: a, every: {{exponential: 100ms}}, content: {{event: {{x: 1}}}}}}}}
+        subscribers: {{s: {{at: b, wants: {{}}}}}}
+        """)
+    row = predict(system, by="theory", causes=False).subscribers.iloc[0]
+    assert row["on_time"] == pytest.approx(share, abs=1e-6)
+    assert (row["error"] == 0.0) == (share == 0.0)
+
+
 def test_of_misses_more_is_wanted_where_less_is_missed(engines):
     engines.theory = answered("predicted", [0.999, 0.8, 0.7])
     engines.stated = [0.0002, 0.019, 0.02]

@@ -57,7 +57,7 @@ class Remedy:
     error: float | None = None
     margin: float = math.nan
     verdict: str = ""  # on the targets in the system, where this was asked
-    spare: float = 0.0  # what the worst off lacks of meeting its target surely, when proven
+    lacking: float = 0.0  # what the worst off lacks of surely meeting its target, when proven
 
     @property
     def change(self) -> str:
@@ -371,7 +371,7 @@ class _Search:
             if least.verdict == MEETS:
                 break
             # The error that a share has after the change must fit above its target, too.
-            spare += least.spare
+            spare += least.lacking
         return Aim(standing=stands, least=least, is_smallest=self._by_theory)
 
     def _enough(self, helping: list[Remedy], spare: float) -> Remedy | None:
@@ -419,11 +419,11 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
-        decided, spare = "", 0.0
+        decided, lacking = "", 0.0
         if not np.isnan(self._wanted).all():
             decided = verdict(self.system, self.goal, after)
             lacks = self._wanted + errors(after) - after.subscribers["on_time"].to_numpy()
-            spare = float(lacks[np.isfinite(lacks)].max(initial=0.0))
+            lacking = float(lacks[np.isfinite(lacks)].max(initial=0.0))
         after = _only(after, self.of)
         return replace(
             remedy,
@@ -431,7 +431,7 @@ class _Search:
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
             verdict=decided,
-            spare=spare,
+            lacking=lacking,
         )
 
 
