@@ -78,6 +78,12 @@ def test_names_that_look_like_factors_are_left_alone():
     assert gate.least.change.startswith("speed 'box x4' x1.7")
 
 
+def test_the_smallest_change_leaves_room_for_the_error_after_it(theory_off_by):
+    theory_off_by(0.004)
+    least = hold(reading.loads(BRANCHES), Target()).least
+    assert 0.904 <= least.on_time < 0.92
+
+
 def test_each_of_several_brokers_is_made_as_fast_as_it_needs():
     two = BRANCHES.replace("20ms", "30ms").replace("mean: 1s", "").replace("200ms", "2s")
     gate = hold(reading.loads(two), Target(share=0.9))

@@ -371,7 +371,7 @@ class _Search:
             if least.verdict == MEETS:
                 break
             # The error that a share has after the change must fit above its target, too.
-            spare += least.lacking
+            spare = least.margin + least.lacking + 1e-9
         return Aim(standing=stands, least=least, is_smallest=self._by_theory)
 
     def _enough(self, helping: list[Remedy], spare: float) -> Remedy | None:
