@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CASES ?= 2000
+SEED ?= 1
 # Two processes, of which each has half of the tests that need Spark (tests/sharing_out.py).
 # Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
 # what one imports takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
   $(BIN)/python -m pytest -n 2 --dist loadfile --durations 60
 
-.PHONY: demo prepare compiled wheel test quick check nightly lint docs bench clean
+.PHONY: demo prepare compiled wheel release test quick check nightly fuzz lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
@@ -23,6 +25,15 @@ compiled: $(READY)  # what tests run: kernels as they are now, compiled one by o
 wheel: $(READY)  ## a wheel for this kind of processor in dist, with its machine code
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
+release: $(READY)  ## what a release is made of, in dist: wheel, sources, bill of materials
+	rm -rf dist build/release
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip install --quiet --disable-pip-version-check build cyclonedx-bom pip-audit
+	build/release/bin/python -m build --sdist --outdir dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	build/release/bin/cyclonedx-py environment $(BIN)/python --output-reproducible --pyproject pyproject.toml -o dist/tidings.cdx.json
+	build/release/bin/pip-audit --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') --skip-editable
+
 test: $(READY)  ## everything that CI runs
 	$(MAKE) -j 2 lint compiled
 	$(PYTEST)
@@ -35,6 +46,9 @@ check: test  ## the same as test
 
 nightly: $(READY)  ## many seeds, long runs and clusters: what make test asks in a quicker way
 	$(PYTEST) -m nightly
+
+fuzz: $(READY)  ## spoilt documents by the ten thousand, for every reader; CASES of each kind, from SEED
+	$(BIN)/python tests/fuzz.py --cases $(CASES) --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs examples studies

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,19 +32,22 @@ from scipy import stats
 import tidings as td
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.model.laws import Exponential
-from tidings.model.outcome import Outcome
-from tidings.model.standard_errors import share_se
+from tidings.model.standard_errors import Reals, share_se
 from tidings.model.system import System
-from tidings.watching import judging, standing
-from tidings.watching.counts import Counts, Stretch
-from tidings.watching.standing import Look, alarms, predicted_shares
+from tidings.planning.change_kinds import times
+from tidings.watching.counts import EventCounts, Stretch
+from tidings.watching.shares import WINDOWS_S, tally
+from tidings.watching.standing import Known, Look, alarms
 from tidings.watching.state import CHANGED, Alarm
 from tidings.watching.telling import turned
 
 LOOK_S, HOUR_S = 60.0, 3600.0
 LOOK_NS = round(LOOK_S * 1e9)
+BLOCK_S = 6 * HOUR_S  # simulated at once
 STEADY_S = 600.0  # before a change
 AFTER_S = 30.0  # recorded after an hour, so that its events are through
+Whole = npt.NDArray[np.int64]
+Columns = Mapping[str, npt.NDArray[Any]]
 LINE = """
 tidings: 1
 lifetime: {lifetime}
@@ -52,7 +55,7 @@ brokers:
   hub: {{service: {{exponential: {service}}}}}
   edge: {{service: {{exponential: {service}}}}}
 links:
-  - {{between: [hub, edge], delay: {{exponential: {delay}}}, reliability: 0.99}}
+  - {{between: [hub, edge], delay: {{exponential: {delay}}}, reliability: {reliability}}}
 publishers:
   ticker: {{at: hub, every: {{exponential: {every}}}, content: {{event: {{topic: stock}}}}}}
   mast: {{at: edge, every: {{exponential: {every}}}, content: {{event: {{topic: wind}}}}}}
@@ -62,9 +65,10 @@ subscribers:
 """
 
 
-def line(every: str, service: str, delay: str, lifetime: str) -> System:
+def line(every: str, service: str, delay: str, lifetime: str, reliability: str = "0.99") -> System:
     """Make two brokers with events in both directions."""
-    return td.loads(LINE.format(every=every, service=service, delay=delay, lifetime=lifetime))
+    times = {"every": every, "service": service, "delay": delay, "lifetime": lifetime}
+    return td.loads(LINE.format(**times, reliability=reliability))
 
 
 def many(peers: int) -> System:
@@ -109,6 +113,9 @@ SYSTEMS: dict[str, Callable[[], System]] = {
     "busy": lambda: line("200ms", "90ms", "20ms", "2s"),  # 90 % busy: queues outlast a minute
     "slow links": lambda: line("100ms", "20ms", "2s", "8s"),  # some are always under way
     "many": lambda: many(20),  # 121 numbers, each from sixty events
+    "quiet": lambda: line("4s", "100ms", "50ms", "400ms"),  # fifteen events a minute: too few
+    "lossy": lambda: line("200ms", "40ms", "20ms", "300ms", "0.8"),
+    "tight": lambda: line("100ms", "30ms", "20ms", "40ms"),  # most are late, at 60 % busy
 }
 
 
@@ -116,186 +123,254 @@ SYSTEMS: dict[str, Callable[[], System]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hour:
-    """The rows of an hour, say, with times (``at``) in nanoseconds since it began."""
+class Block:
+    """What happened in some hours, in columns; times (``at``) in ns since they began.
+
+    All names are numbers, their places among those of the system, as texts take their time.
+    """
 
     from_ns: int
     length_ns: int
-    publications: pd.DataFrame  # publisher, at
-    hops: pd.DataFrame  # broker, at, wait_s, service_s
-    crossings: pd.DataFrame  # arc, at: sent, there: arrived, if at all; delay_s
-    outcomes: pd.DataFrame  # subscriber, at: published, delivered, on_time
+    publications: Columns  # who (publisher), at; in the order of time
+    hops: Columns  # who (broker), at, wait_s, service_s
+    crossings: Columns  # who (source and target), at: sent, there: arrived (-1: never), delay_s
+    outcomes: Columns  # who (subscriber), at: published, delivered, on_time
+
+    def parts(self, part_ns: int) -> int:
+        """How many parts of a length it has."""
+        return self.length_ns // part_ns
 
 
-def hour_of(system: System, wanted_by: Mapping[str, list[str]], recording: Any) -> Hour:
-    """Take from a recording what is counted; all names as numbers, as texts take their time."""
+def block_of(system: System, wanted_by: Mapping[str, list[str]], recording: Any) -> Block:
+    """Take from a recording what is counted."""
     begin, tables = recording.from_ns, recording.tables
     published, hops, received = (tables[each] for each in ("publications", "hops", "deliveries"))
-    brokers = [each.name for each in system.brokers]
+    brokers, publishers, subscribers = (
+        [each.name for each in of] for of in (system.brokers, system.publishers, system.subscribers)
+    )
     texts = pa.chunked_array([c for t in (published, hops, received) for c in t["event"].chunks])
-    events = pc.dictionary_encode(texts).combine_chunks().indices.to_numpy()
+    events = pc.dictionary_encode(texts).combine_chunks().indices.to_numpy().astype(np.int64)
     of_published, of_hops, of_received = np.split(events, np.cumsum([len(published), len(hops)]))
-    rows = pd.DataFrame(
-        {name: hops[name].to_numpy() for name in ("arrived_ns", "started_ns", "left_ns")}
+    arrived, started, left = (
+        hops[name].to_numpy() - begin for name in ("arrived_ns", "started_ns", "left_ns")
     )
-    rows["event"], rows["broker"] = of_hops, _numbers(hops["broker"], brokers)
-    rows["at"] = rows["arrived_ns"] - begin
+    at_broker = _numbers(hops["broker"], brokers)
     lists = hops["sent_to"].combine_chunks()
-    sent = rows.iloc[pc.list_parent_indices(lists).to_numpy()]
-    sent = sent[["event", "broker", "left_ns", "at"]].rename(columns={"broker": "source"})
-    sent["broker"] = _numbers(pc.list_flatten(lists), brokers)
-    both = sent[sent["broker"] >= 0].merge(rows[["event", "broker", "arrived_ns"]], how="left")
-    wanted = pd.DataFrame(
-        {name: published[name].to_numpy() for name in ("published_ns", "lifetime_ns")}
+    sender = pc.list_parent_indices(lists).to_numpy()
+    target = _numbers(pc.list_flatten(lists), brokers)
+    sender, target = sender[target >= 0], target[target >= 0]  # the others are subscribers
+    there = _looked_up(
+        of_hops * len(brokers) + at_broker, arrived, of_hops[sender] * len(brokers) + target
     )
-    publishers = [each.name for each in system.publishers]
-    subscribers = [each.name for each in system.subscribers]
-    wanted["event"], wanted["at"] = of_published, wanted["published_ns"] - begin
-    wanted["publisher"] = _numbers(published["publisher"], publishers)
-    pairs = pd.DataFrame(
-        [
-            (publishers.index(publisher), subscribers.index(each))
-            for publisher, those in wanted_by.items()
-            for each in those
-        ],
-        columns=["publisher", "subscriber"],
+    who, sent = _numbers(published["publisher"], publishers), published["published_ns"].to_numpy()
+    order = np.argsort(sent, kind="stable")
+    wants = [
+        (publishers.index(publisher), subscribers.index(each))
+        for publisher, those in wanted_by.items()
+        for each in those
+    ]
+    wanted = [(np.flatnonzero(who == publisher), each) for publisher, each in wants]
+    row = np.concatenate([rows for rows, _ in wanted])
+    subscriber = np.concatenate([np.full(len(rows), each) for rows, each in wanted])
+    got = _looked_up(
+        of_received * len(subscribers) + _numbers(received["subscriber"], subscribers),
+        received["received_ns"].to_numpy() - begin,
+        of_published[row] * len(subscribers) + subscriber,
     )
-    got = pd.DataFrame({"event": of_received, "received_ns": received["received_ns"].to_numpy()})
-    got["subscriber"] = _numbers(received["subscriber"], subscribers)
-    outcomes = wanted.merge(pairs).merge(
-        got.drop_duplicates(["event", "subscriber"]), how="left", on=["event", "subscriber"]
-    )
-    late_ns = outcomes["received_ns"] - outcomes["published_ns"] - outcomes["lifetime_ns"]
-    return Hour(
+    delay_ns = got - (sent[row] - begin)
+    return Block(
         from_ns=begin,
         length_ns=recording.until_ns - begin - round(AFTER_S * 1e9),
-        publications=wanted[["publisher", "at"]],
-        hops=rows[["broker", "at"]].assign(
-            wait_s=(rows["started_ns"] - rows["arrived_ns"]) / 1e9,
-            service_s=(rows["left_ns"] - rows["started_ns"]) / 1e9,
-        ),
-        crossings=both[["at"]].assign(
-            arc=both["source"] * len(brokers) + both["broker"],
-            there=both["arrived_ns"] - begin,
-            delay_s=(both["arrived_ns"] - both["left_ns"]) / 1e9,
-        ),
-        outcomes=outcomes[["subscriber", "at"]].assign(
-            delivered=outcomes["received_ns"].notna(), on_time=late_ns <= 0
-        ),
+        publications={"who": who[order], "at": sent[order] - begin},
+        hops={
+            "who": at_broker,
+            "at": arrived,
+            "wait_s": (started - arrived) / 1e9,
+            "service_s": (left - started) / 1e9,
+        },
+        crossings={
+            "who": at_broker[sender] * len(brokers) + target,
+            "at": arrived[sender],
+            "there": there,
+            "delay_s": (there - left[sender]) / 1e9,
+        },
+        outcomes={
+            "who": subscriber,
+            "at": sent[row] - begin,
+            "delivered": got >= 0,
+            "on_time": (got >= 0) & (delay_ns <= published["lifetime_ns"].to_numpy()[row]),
+        },
     )
 
 
 def _numbers(column: Any, names: list[str]) -> npt.NDArray[np.int64]:
     """Names as their places in a list; -1 where they are not in it."""
-    return pc.fill_null(pc.index_in(column, pa.array(names)), -1).to_numpy()
+    places: Whole = pc.fill_null(pc.index_in(column, pa.array(names)), -1).to_numpy()
+    return places.astype(np.int64)
 
 
-def learnt(system: System, hour: Hour, part_ns: int) -> pd.DataFrame:
+def _looked_up(keys: Whole, values: Whole, asked: Whole) -> Whole:
+    """The value of the first row that has each key asked for; -1 where none has."""
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys[order], asked)
+    row = order[np.minimum(place, len(keys) - 1)]
+    found: Whole = np.where(keys[row] == asked, values[row], -1)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Counts, means and variances of rows by part and by whom they are of."""
+
+    parts: int
+    kinds: int
+
+    def cell(self, part: Whole, who: Whole) -> Whole:
+        """The number of each row's cell; the last one is of rows of no part."""
+        inside = (part >= 0) & (part < self.parts)
+        return np.where(inside, part * self.kinds + who, self.parts * self.kinds)
+
+    def add(self, cell: Whole, values: Any = None) -> Reals:
+        """Add up values, or count them, by part and whom."""
+        cells = self.parts * self.kinds
+        sums = np.bincount(cell, weights=values, minlength=cells + 1)[:cells]
+        return sums.reshape(self.parts, self.kinds).astype(np.float64)
+
+    def moments(self, cell: Whole, values: Reals) -> tuple[Reals, Reals, Reals]:
+        """Counts, means and variances, in two passes; NaN of too few."""
+        count = self.add(cell)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = self.add(cell, values) / count
+            of_cell = np.append(mean.ravel(), 0.0)[cell]
+            squares = self.add(cell, (values - of_cell) ** 2)
+            return count, mean, np.where(count > 1, squares / (count - 1), np.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """Numbers by part (rows) and path (columns), and what waits by part and broker."""
+
+    paths: npt.NDArray[np.object_]
+    estimate: Reals
+    standard_error: Reals
+    count: Reals
+    brokers: npt.NDArray[np.object_]
+    arrivals: Reals
+    service_s: Reals
+    wait_s: Reals
+
+
+def learnt(system: System, block: Block, part_ns: int) -> Learnt:
     """Rates, services, delays and reliabilities as each part by itself tells them."""
-    seconds = part_ns / 1e9
+    seconds, parts = part_ns / 1e9, block.parts(part_ns)
     publishers, brokers = ([each.name for each in of] for of in (system.publishers, system.brokers))
-    rate_names = {n: f"publishers.{each}.rate" for n, each in enumerate(publishers)}
-    service_names = {n: f"brokers.{each}.service" for n, each in enumerate(brokers)}
-    arcs = {n: "--".join(each) for n, each in enumerate(itertools.product(brokers, repeat=2))}
-    rows = hour.publications.assign(part=hour.publications["at"] // part_ns).sort_values("at")
-    rows["between"] = rows.groupby(["part", "publisher"])["at"].diff() / 1e9
-    rates = rows.groupby(["part", "publisher"])["between"].agg(["size", "mean", "var"])
-    rates = rates.reset_index()
-    scv = (rates["var"] / rates["mean"] ** 2).fillna(1.0)
-    crossed = hour.crossings.assign(
-        part=hour.crossings["at"] // part_ns, came=hour.crossings["there"] // part_ns
-    )
-    seen = crossed["came"] == crossed["part"]  # what arrives in another part is lost to this one
-    lost = (~seen).groupby([crossed["part"], crossed["arc"]]).sum()
-    arrived = crossed.groupby(["came", "arc"]).size().reindex(lost.index, fill_value=0)
-    shares = pd.DataFrame({"lost": lost, "tried": lost + arrived}).reset_index()
-    hops = hour.hops.assign(part=hour.hops["at"] // part_ns)
-    delay_names = {n: f"links.{each}.delay" for n, each in arcs.items()}
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "part": rates["part"],
-                    "path": rates["publisher"].map(rate_names),
-                    "estimate": rates["size"] / seconds,
-                    "standard_error": np.sqrt(rates["size"] * scv) / seconds,
-                    "count": rates["size"],
-                }
-            ),
-            _means(hops, "broker", "service_s", service_names),
-            _means(crossed[seen], "arc", "delay_s", delay_names),
-            pd.DataFrame(
-                {
-                    "part": shares["part"],
-                    "path": "links." + shares["arc"].map(arcs) + ".reliability",
-                    "estimate": 1.0 - shares["lost"] / shares["tried"],
-                    "standard_error": share_se(shares["lost"], shares["tried"]),
-                    "count": shares["tried"],
-                }
-            ),
-        ]
+    arcs = ["--".join(each) for each in itertools.product(brokers, repeat=2)]
+    found: list[tuple[str, Reals, Reals, Reals]] = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rows, sums = block.publications, Sums(parts=parts, kinds=len(publishers))
+        cell = sums.cell(rows["at"] // part_ns, rows["who"])
+        order = np.argsort(cell, kind="stable")  # by part and publisher, in the order of time
+        within = cell[order][1:] == cell[order][:-1]
+        between_s = np.diff(rows["at"][order])[within] / 1e9
+        number = sums.add(cell)
+        _, mean, variance = sums.moments(cell[order][1:][within], between_s)
+        scv = np.nan_to_num(variance / mean**2, nan=1.0)
+        names = [f"publishers.{each}.rate" for each in publishers]
+        found += _columns(names, number / seconds, np.sqrt(number * scv) / seconds, number)
+
+        rows, sums = block.hops, Sums(parts=parts, kinds=len(brokers))
+        cell = sums.cell(rows["at"] // part_ns, rows["who"])
+        arrivals, service_s, variance = sums.moments(cell, rows["service_s"])
+        names = [f"brokers.{each}.service" for each in brokers]
+        found += _columns(names, service_s, np.sqrt(variance / arrivals), arrivals)
+        wait_s = sums.add(cell, rows["wait_s"]) / arrivals
+
+        rows, sums = block.crossings, Sums(parts=parts, kinds=len(arcs))
+        sent, came = rows["at"] // part_ns, rows["there"] // part_ns
+        seen = sent == came  # what arrives in another part is lost to this one
+        names = [f"links.{each}.delay" for each in arcs]
+        cell = sums.cell(sent, rows["who"])
+        number, mean, variance = sums.moments(cell[seen], rows["delay_s"][seen])
+        found += _columns(names, mean, np.sqrt(variance / number), number)
+        lost = sums.add(cell[~seen])
+        tried = np.where(sums.add(cell) > 0, lost + sums.add(sums.cell(came, rows["who"])), 0.0)
+        names = [f"links.{each}.reliability" for each in arcs]
+        found += _columns(names, 1.0 - lost / tried, share_se(lost, tried), tried)
+    paths, estimate, error, count = zip(*found, strict=True)
+    return Learnt(
+        paths=np.array(paths, dtype=object),
+        estimate=np.stack(estimate, axis=1),
+        standard_error=np.stack(error, axis=1),
+        count=np.stack(count, axis=1),
+        brokers=np.array(brokers, dtype=object),
+        arrivals=arrivals,
+        service_s=service_s,
+        wait_s=wait_s,
     )
 
 
-def _means(rows: pd.DataFrame, key: str, time: str, names: Mapping[int, str]) -> pd.DataFrame:
-    sums = rows.groupby(["part", key])[time].agg(["mean", "std", "count"]).reset_index()
-    return pd.DataFrame(
-        {
-            "part": sums["part"],
-            "path": sums[key].map(names),
-            "estimate": sums["mean"],
-            "standard_error": sums["std"] / np.sqrt(sums["count"]),
-            "count": sums["count"],
+def _columns(
+    names: list[str], estimate: Reals, error: Reals, count: Reals
+) -> list[tuple[str, Reals, Reals, Reals]]:
+    """The columns of those who were seen at all."""
+    return [
+        (name, estimate[:, n], error[:, n], count[:, n])
+        for n, name in enumerate(names)
+        if count[:, n].any()
+    ]
+
+
+def found_in(system: System, block: Block, part_ns: int) -> Iterator[Characterisation]:
+    """What is learnt of each part of some hours, with what waits, as characterisation gives it.
+
+    In columns rather than tables: these would take longer to be made than to be judged.
+    """
+    numbers = learnt(system, block, part_ns)
+    for part in range(block.parts(part_ns)):
+        seen, at = numbers.count[part] > 0, numbers.arrivals[part] > 0
+        parameters = {
+            "path": numbers.paths[seen],
+            "estimate": numbers.estimate[part][seen],
+            "standard_error": numbers.standard_error[part][seen],
+            "count": numbers.count[part][seen],
         }
-    )
-
-
-def found_in(system: System, hour: Hour, part_ns: int) -> Iterator[Characterisation]:
-    """What is learnt of each part of an hour, with what waits, as characterisation gives it."""
-    hops = hour.hops.assign(part=hour.hops["at"] // part_ns).groupby(["part", "broker"])
-    waits = pd.DataFrame(
-        {
-            "arrivals_per_s": hops.size() / (part_ns / 1e9),
-            "service_mean_s": hops["service_s"].mean(),
-            "wait_mean_s": hops["wait_s"].mean(),
+        brokers = {
+            "broker": numbers.brokers[at],
+            "arrivals_per_s": numbers.arrivals[part][at] / (part_ns / 1e9),
+            "service_mean_s": numbers.service_s[part][at],
+            "wait_mean_s": numbers.wait_s[part][at],
         }
-    ).reset_index()
-    waits["broker"] = waits["broker"].map(dict(enumerate(each.name for each in system.brokers)))
-    rows = learnt(system, hour, part_ns)
-    numbers, waiting = (dict(iter(each.groupby("part"))) for each in (rows, waits))
-    for part in range(hour.length_ns // part_ns):
-        begin = hour.from_ns + part * part_ns
+        begin = block.from_ns + part * part_ns
         measured = SimpleNamespace(
-            brokers=waiting.get(part, waits.head(0)),
-            provenance={"from_ns": begin, "until_ns": begin + part_ns},
+            brokers=brokers, provenance={"from_ns": begin, "until_ns": begin + part_ns}
         )
         yield cast(
             "Characterisation",
-            SimpleNamespace(system=system, parameters=numbers[part], measured=measured),
+            SimpleNamespace(system=system, parameters=parameters, measured=measured),
         )
 
 
-def stretches_in(system: System, hour: Hour) -> list[Stretch]:
-    """What became of the events of every minute."""
+def stretches_in(system: System, block: Block, later_ns: int) -> list[Stretch]:
+    """What became of the events of every minute, so much later."""
     names = [each.name for each in system.subscribers]
-    rows = hour.outcomes.assign(part=hour.outcomes["at"] // LOOK_NS)
-    sums = rows.groupby(["part", "subscriber"], observed=True)[["delivered", "on_time"]].agg(
-        ["size", "sum"]
-    )
-    counts: dict[int, dict[str, Counts]] = {}
-    for (part, name), (wanted, delivered, _, on_time) in zip(
-        sums.index, sums.to_numpy().tolist(), strict=True
-    ):
-        counts.setdefault(part, {})[names[name]] = Counts(
-            wanted=wanted, delivered=delivered, on_time=on_time
-        )
+    rows, sums = block.outcomes, Sums(parts=block.parts(LOOK_NS), kinds=len(names))
+    cell = sums.cell(rows["at"] // LOOK_NS, rows["who"])
+    counts = [
+        sums.add(cell, values).astype(int).tolist()
+        for values in (None, rows["delivered"], rows["on_time"])
+    ]
+    begin = block.from_ns + later_ns
     return [
         Stretch(
-            from_ns=hour.from_ns + part * LOOK_NS,
-            until_ns=hour.from_ns + (part + 1) * LOOK_NS,
-            counts=counts.get(part, {}),
+            from_ns=begin + part * LOOK_NS,
+            until_ns=begin + (part + 1) * LOOK_NS,
+            counts={
+                name: EventCounts(wanted=wanted, delivered=delivered, on_time=on_time)
+                for name, wanted, delivered, on_time in zip(names, *those, strict=True)
+                if wanted
+            },
         )
-        for part in range(hour.length_ns // LOOK_NS)
+        for part, those in enumerate(zip(*counts, strict=True))
     ]
 
 
@@ -306,8 +381,7 @@ def stretches_in(system: System, hour: Hour) -> list[Stretch]:
 class Watched:
     """A system, what is expected of it, and how it is judged from minute to minute."""
 
-    system: System  # with promises
-    expected: Outcome
+    known: Known  # with promises
     wanted_by: Mapping[str, list[str]]
 
     @classmethod
@@ -327,32 +401,47 @@ class Watched:
         who = seen["publications"].to_pandas()[["event", "publisher"]]
         pairs = who.merge(seen["deliveries"].to_pandas())[["publisher", "subscriber"]]
         wanted_by = pairs.drop_duplicates().groupby("publisher")["subscriber"].agg(list).to_dict()
-        return cls(system=promised, expected=expected, wanted_by=wanted_by)
+        return cls(known=Known(system=promised, expected=expected), wanted_by=wanted_by)
 
-    def hour(self, seed: int, system: System | None = None, seconds: float = HOUR_S) -> Hour:
-        """An hour of the system, or of another that has taken its place, at some seed."""
-        recording = td.record(system or self.system, seed=seed, duration_s=seconds + AFTER_S)
-        return hour_of(self.system, self.wanted_by, recording)
+    @property
+    def system(self) -> System:
+        """As it is known."""
+        return self.known.system
 
-    def judged(self, hours: Iterable[Hour]) -> Iterator[tuple[int, Alarm]]:
-        """All alarms that begin while hours follow each other, each with the number of its look."""
-        shares = predicted_shares(self.expected)
-        standing.predicted_shares = lambda _: shares  # the same at every look
+    def block(self, seed: int, system: System | None = None, seconds: float = BLOCK_S) -> Block:
+        """Some hours of the system, or of another that has taken its place, at some seed."""
+        recording = td.record(
+            system or self.system, seed=seed, duration_s=seconds + AFTER_S, probes_per_s=1e-3
+        )
+        return block_of(self.system, self.wanted_by, recording)
+
+    def judged(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Alarm]]:
+        """All alarms that begin while blocks follow each other, with the number of their look."""
         past: list[Stretch] = []
+        counted = tally([], [each.name for each in self.system.subscribers])
         lasting: tuple[Alarm, ...] = ()
         longer: Characterisation | None = None
         number, later_ns = 0, 0
-        for hour in hours:
-            for found, stretch in zip(
-                found_in(self.system, hour, LOOK_NS), stretches_in(self.system, hour), strict=True
+        most = round(WINDOWS_S["6h"] / LOOK_S)
+        for block in blocks:
+            hour_ns = min(round(HOUR_S * 1e9), block.length_ns)
+            hours = list(found_in(self.system, block, hour_ns))
+            for part, (found, stretch) in enumerate(
+                zip(
+                    found_in(self.system, block, LOOK_NS),
+                    stretches_in(self.system, block, later_ns),
+                    strict=True,
+                )
             ):
-                past.append(_moved(stretch, later_ns))
-                past = past[-round(judging.WINDOWS_S["6h"] / LOOK_S) :]
+                past = [*past, stretch][-most:]
+                counted = counted.then(stretch, most)
+                if part and part % round(HOUR_S / LOOK_S) == 0:
+                    longer = hours[round(part * LOOK_S / HOUR_S) - 1]
                 look = Look(
-                    system=self.system,
-                    expected=self.expected,
+                    known=self.known,
                     predicted=None,
                     stretches=past,
+                    counted=counted,
                     found=found,
                     longer=longer,
                     window_s=HOUR_S,
@@ -363,34 +452,48 @@ class Watched:
                 lasting = turn.alarms
                 yield from ((number, alarm) for alarm in turn.begun)
                 number += 1
-            (longer,) = found_in(self.system, hour, hour.length_ns)
-            later_ns += hour.length_ns
-
-
-def _moved(stretch: Stretch, by_ns: int) -> Stretch:
-    return replace(stretch, from_ns=stretch.from_ns + by_ns, until_ns=stretch.until_ns + by_ns)
+            longer = hours[-1]
+            later_ns += block.length_ns
 
 
 def stationary(name: str, days: int, seed: int) -> dict[str, Any]:
     """Play days on which nothing changes; gives how many had an alarm, and of which kinds."""
-    watched, begun = Watched.of(SYSTEMS[name]()), time.monotonic()
-    alarming, kinds = 0, Counter[str]()
+    watched, begun = Watched.of(SYSTEMS[name]()), time.process_time()
+    blocks = round(24 * HOUR_S / BLOCK_S)
+    alarming: list[dict[str, Any]] = []
     for day in range(days):
-        seeds = range(seed + 24 * day, seed + 24 * (day + 1))
-        begun_alarms = [each for _, each in watched.judged(map(watched.hour, seeds))]
-        alarming += bool(begun_alarms)
-        kinds.update({_kind(each) for each in begun_alarms})
-    most = stats.beta.ppf(0.95, alarming + 1, days - alarming) if alarming < days else 1.0
-    print(
-        f"{name}: {alarming} of {days} days alarmed (at most {most:.4f} of days, with 95 %); "
-        f"{dict(kinds)}; {(time.monotonic() - begun) / days:.1f} s a day",
-        flush=True,
-    )
-    return {"system": name, "days": days, "alarming": alarming, "kinds": dict(kinds)}
+        first = (seed + day) * blocks  # no two days share a seed
+        told = [
+            each for _, each in watched.judged(map(watched.block, range(first, first + blocks)))
+        ]
+        if told:
+            alarming.append({"seed": seed + day, "alarms": [each.sentence() for each in told]})
+    found = {
+        "system": name,
+        "days": days,
+        "first_seed": seed,
+        "alarming": alarming,
+        "cpu_s_a_day": round((time.process_time() - begun) / max(days, 1), 1),
+    }
+    print(json.dumps(found), flush=True)
+    return found
 
 
-def _kind(alarm: Alarm) -> str:
-    return alarm.kind if alarm.kind != CHANGED else alarm.what.replace(alarm.where[0], "...")
+def most_alarming(alarming: int, days: int) -> float:
+    """The share of days that has an alarm at most, with 99 % (Clopper and Pearson, one-sided)."""
+    return float(stats.beta.ppf(0.99, alarming + 1, days - alarming)) if alarming < days else 1.0
+
+
+def summary(days: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All days together, and those of each system, as parts of any number of runs have them."""
+    together: dict[str, Any] = {}
+    for name in dict.fromkeys(["all", *(each["system"] for each in days)]):
+        rows = [each for each in days if name in ("all", each["system"])]
+        played = sum(each["days"] for each in rows)
+        alarming = sum(len(each["alarming"]) for each in rows)
+        most = round(most_alarming(alarming, played), 5)
+        together[name] = {"days": played, "alarming": alarming, "at_most_with_99_percent": most}
+    return together
 
 
 # ---- changes -------------------------------------------------------------------------------------
@@ -409,9 +512,9 @@ def changed(system: System, change: str) -> System:
     (link,) = system.links  # of which one direction changes
     match change:
         case "rate ×1.5":
-            return td.changed(system, ["rate ticker x1.5"])
+            return td.changed(system, [times("rate", "ticker", 1.5)])
         case "service ×1.3":
-            return td.changed(system, ["service edge x1.3"])
+            return td.changed(system, [times("service", "edge", 1.3)])
         case "link delay ×2":
             there = replace(link.there, delay=Exponential(mean_s=2.0 * link.there.delay.mean_s))
             return replace(system, links=(replace(link, there=there),))
@@ -426,12 +529,13 @@ def planted(change: str, seeds: range) -> dict[str, Any]:
     watched = Watched.of(line("20ms", "4ms", "20ms", "200ms"))
     first, right, others = 0, 0, Counter[str]()
     for seed in seeds:
-        before = watched.hour(2 * seed, seconds=STEADY_S)
-        after = watched.hour(2 * seed + 1, changed(watched.system, change), 2 * LOOK_S)
+        before = watched.block(2 * seed, seconds=STEADY_S)
+        after = watched.block(2 * seed + 1, changed(watched.system, change), 2 * LOOK_S)
         if change == "consumer gone":
-            rows, sailor = after.outcomes, 1  # the second subscriber
-            got = rows[["delivered", "on_time"]].where(rows["subscriber"] != sailor, False)
-            after = replace(after, outcomes=rows.assign(**got))
+            rows = after.outcomes
+            stays = rows["who"] != 1  # all but the second subscriber, sailor
+            got = {each: rows[each] & stays for each in ("delivered", "on_time")}
+            after = replace(after, outcomes={**rows, **got})
         begun = list(watched.judged((before, after)))
         looks = round(STEADY_S / LOOK_S)
         named = {each.what for number, each in begun if number >= looks and each.kind == CHANGED}
@@ -471,8 +575,9 @@ def check(seed: int) -> None:
         window = {"version": 1, "from_ns": recording.from_ns, "until_ns": until_ns}
         (Path(place) / "traces.json").write_text(json.dumps(window), encoding="utf-8")
         counted = td.characterise(read_traces(spark, place), base=watched.system).parameters
-    here = learnt(watched.system, hour_of(watched.system, watched.wanted_by, recording), LOOK_NS)
-    here = here[here["part"] == 0].set_index("path")
+    block = block_of(watched.system, watched.wanted_by, recording)
+    (found,) = found_in(watched.system, block, LOOK_NS)
+    here = pd.DataFrame(found.parameters).set_index("path")
     there = counted.assign(path=counted["path"].map(_one_way)).set_index("path")
     for path, row in here.iterrows():
         spark_row = there.loc[path]
@@ -497,6 +602,8 @@ def main() -> None:
     parser.add_argument("--system", choices=list(SYSTEMS), action="append", help="default: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--check", action="store_true", help="only compare counts with Spark's")
+    parser.add_argument("--into", type=Path, help="append what each system gave to this file")
+    parser.add_argument("--from", dest="earlier", type=Path, help="days that were played into it")
     add_write_option(parser, "alarms")
     args = parser.parse_args()
     if args.check:
@@ -504,9 +611,17 @@ def main() -> None:
         return
     changes = range(args.seed, args.seed + args.changes)
     table = [planted(each, changes) for each in NAMED] if changes else []
-    days = [stationary(each, args.days, args.seed) for each in args.system or SYSTEMS if args.days]
+    days: list[Mapping[str, Any]] = []
+    if args.earlier is not None:
+        days += map(json.loads, args.earlier.read_text(encoding="utf-8").splitlines())
+    for each in (args.system or SYSTEMS) if args.days else ():
+        days.append(stationary(each, args.days, args.seed))
+        if args.into is not None:
+            with args.into.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(days[-1]) + "\n")
+    print(json.dumps(summary(days), indent=1))
     if args.write:
-        record("alarms", {"changes": table, "days": days})
+        record("alarms", {"changes": table, "summary": summary(days), "days": days})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ machine does not count. The bare scan reads every column that the statistics rea
 greatest value. DuckDB does the counts that Spark does, on the same files.
 
     python benchmarks/characterisation.py [--hops 1000000 10000000] [--traces DIR] [--write]
+    python benchmarks/characterisation.py --fixed      # what tiny traces cost, first and again
 
 With ``--traces`` what was made stays in DIR/HOPS and is used again: to make a hundred million hops
 takes longer than to characterise them. DuckDB gets as much memory as Spark's driver.
@@ -36,12 +37,15 @@ from tidings.characterisation.count.publications import publication_statistics
 from tidings.characterisation.job import characterise
 from tidings.model.reading import loads
 from tidings.model.trace_tables import MANIFEST
+from tidings.simulation.recording import record as record_run
+from tidings.simulation.recording import write_traces
 from tidings.sweeps.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 from tidings.traces.window import TraceWindow
 
 HOPS_PER_EVENT = 2.78  # of the system below, about
+TINY_S = 20.0  # of events: so few that all of it is planning
 SYSTEM = loads("""
 tidings: 1
 lifetime: 80ms
@@ -237,6 +241,26 @@ def measure(spark: SparkSession, hops: int, folder: Path, memory: str) -> dict[s
     }
 
 
+def fixed_cost(folder: Path, runs: int = 4) -> None:
+    """Print CPU and wall seconds of characterisations of tiny traces, and the classes they compile.
+
+    The first is a command's: Spark is up, and has counted to ten. Later ones are those of tests and
+    of whoever watches.
+    """
+    recorded = record_run(SYSTEM, duration_s=TINY_S, warmup_s=1.0, seed=1, probes_per_s=50.0)
+    write_traces(recorded, folder)
+    with spark_session("local[2]", memory="1g", small=True) as spark:
+        spark.range(10).count()
+        clock, jvm = Clock(spark), spark.sparkContext._jvm
+        compiled = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME
+        for _ in range(runs):
+            begun, classes = time.monotonic(), compiled().getCount()
+            cpu_s = clock.spent(lambda: characterise(read_traces(spark, folder)))
+            wall_s = time.monotonic() - begun
+            row = {"cpu_s": cpu_s, "wall_s": wall_s, "classes": compiled().getCount() - classes}
+            print(json.dumps({name: round(value, 2) for name, value in row.items()}), flush=True)
+
+
 def conclusions(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How it grows, and where Spark on many machines would overtake DuckDB on one.
 
@@ -274,8 +298,13 @@ def main() -> None:
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="4g", help="of Spark's driver")
     parser.add_argument("--traces", type=Path, help="where traces are kept and used again")
+    parser.add_argument("--fixed", action="store_true", help="what tiny traces cost, and only that")
     add_write_option(parser, "characterisation")
     args = parser.parse_args()
+    if args.fixed:
+        with tempfile.TemporaryDirectory() as passing:
+            fixed_cost(Path(passing) / "tiny")
+        return
     rows = []
     with spark_session(args.master, memory=args.memory) as spark:
         for hops in args.hops:

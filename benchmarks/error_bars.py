@@ -19,7 +19,7 @@ from recording import add_write_option, record
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.model.reading import from_document, system_document
 from tidings.model.system import System
-from tidings.prediction.theory import answer_by_theory
+from tidings.theory.answer import answer_by_theory
 
 SIZES = (4, 10, 20, 60)
 RUNS = 3

@@ -28,7 +28,7 @@ from tidings.model.workload import Workload
 from tidings.petri.compiling import compile_net
 from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
-from tidings.petri.world import Window, make_world, run_world
+from tidings.petri.world import NetWindow, make_world, run_world
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a clone has studies, a wheel none
 
@@ -55,9 +55,9 @@ class Run:
 
 def with_tidings(load: Workload, seconds: float, seed: int, *, curves: bool) -> Run:
     compiled = compile_net(generate_net(load))
-    short = Window(end_s=0.01, curves=curves)
+    short = NetWindow(end_s=0.01, curves=curves)
     run_world(make_world(compiled, short, seed, 0), compiled, short)  # compiles, or loads
-    window = Window(end_s=seconds, curves=curves)
+    window = NetWindow(end_s=seconds, curves=curves)
     world = make_world(compiled, window, seed, 0)
     begun = time.process_time()
     run_world(world, compiled, window)

@@ -4,11 +4,16 @@ A minute of traffic is recorded once by the simulator and comes again and again,
 time, as fast as it is taken in: an accelerated hour. A batch that takes less than the trigger of a
 minute keeps up. Beside wall time stands CPU time, of Python and Java: what two cores could keep up
 with if they had nothing else to do and were both used throughout.
+
+Memory is what is in use after a collection that was asked for: the heap before one says only how
+long ago the last one was. ``--collect-every`` rounds it is taken, and its slope with a standard
+error over all that were taken after the first few.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import tempfile
 import time
@@ -18,6 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from recording import add_write_option, record
+from scipy import stats
 
 import tidings as td
 from tidings.traces.session import spark_session
@@ -25,6 +31,10 @@ from tidings.watching import rounds
 from tidings.watching.closing import Closing
 
 TRIGGER_S = 60.0
+TAKEN_IN = 20  # minutes after which files have surely been taken in
+CLEANING_S = 2.0  # that Spark is given to let go of what a collection has found to be of no use
+MOST_COLLECTIONS = 10
+WARM = 5  # times that memory is taken while caches fill
 BROKERS = 4  # in a line: an event is seen by all of them
 SYSTEM = """
 tidings: 1
@@ -63,8 +73,8 @@ def put(tables: dict[str, pd.DataFrame], source: Path, minute: int) -> int:
         draft = source / name / f".{minute:05d}"
         later.to_parquet(draft, index=False)
         os.rename(draft, source / name / f"{minute:05d}.parquet")
-        if minute > 1:  # taken in long ago
-            (source / name / f"{minute - 2:05d}.parquet").unlink(missing_ok=True)
+        if minute >= TAKEN_IN:
+            (source / name / f"{minute - TAKEN_IN:05d}.parquet").unlink(missing_ok=True)
     return len(tables["hops"])
 
 
@@ -76,22 +86,42 @@ def cpu_s(spark: Any) -> float:
     return time.process_time() + java
 
 
-def memory_mb(spark: Any) -> tuple[float, float]:
-    """Memory in use: of this process, and of the Java heap after a collection."""
+def is_steady(sizes_mb: list[float]) -> bool:
+    """Whether the last three collections left as much."""
+    last = sizes_mb[-3:]
+    return len(last) == 3 and min(last) > 0.99 * max(last)
+
+
+def memory_mb(spark: Any) -> dict[str, float]:
+    """Memory in use: of this process, of the Java heap after collections, and of Java beside it.
+
+    A collection tells Spark which broadcasts, shuffles and cached rows nobody asks for any more; it
+    lets go of them a moment later, and another collection takes them away. So it is collected until
+    nothing more goes: on a busy machine that takes several.
+    """
     java = spark._jvm.java.lang
-    java.System.gc()
-    used = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+    beans = java.management.ManagementFactory.getMemoryMXBean()
+    gc.collect()  # what Python holds of Java's
+    sizes: list[float] = []
+    while len(sizes) < MOST_COLLECTIONS and not is_steady(sizes):
+        java.System.gc()
+        sizes.append(beans.getHeapMemoryUsage().getUsed() / 2**20)
+        time.sleep(CLEANING_S)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20, used / 2**20
+    return {
+        "python_mb": round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1),
+        "heap_mb": round(min(sizes), 1),
+        "beside_heap_mb": round(beans.getNonHeapMemoryUsage().getUsed() / 2**20, 1),
+    }
 
 
-def measure(hops_per_s: float, minutes: int, most_s: float, place: Path) -> list[dict[str, float]]:
+def measure(args: argparse.Namespace, place: Path) -> list[dict[str, float]]:
     """Watch minute after minute, and begin none after so long; gives a row for each."""
-    system = td.loads(SYSTEM.format(every_s=f"{BROKERS / hops_per_s:.9f}s"))
+    system = td.loads(SYSTEM.format(every_s=f"{BROKERS / args.hops_per_s:.9f}s"))
     tables = a_minute(system)
     source, store = place / "in", place / "store"
     source.mkdir()
-    plan = rounds.Plan(
+    plan = rounds.WatchPlan(
         closing=Closing(source=source, store=store, base=system),
         system=system,
         name="benchmark",
@@ -102,17 +132,20 @@ def measure(hops_per_s: float, minutes: int, most_s: float, place: Path) -> list
         spark_session("local[2]") as spark,
         rounds.watching(plan, spark, lambda _: None, lambda _: None) as watcher,
     ):
-        ends = time.monotonic() + most_s
-        for minute in range(minutes):
+        started = time.monotonic()
+        ends = started + args.most_s
+        for minute in range(0, args.minutes, args.at_once):
             if time.monotonic() > ends:
                 break
-            hops = put(tables, source, minute)
+            hops = sum(put(tables, source, minute + n) for n in range(args.at_once))
             begun, used = time.monotonic(), cpu_s(spark)
             state = watcher.round()
             batch_s, used_s = time.monotonic() - begun, cpu_s(spark) - used
             if state.health.problem:
                 print(state.health.problem, flush=True)
-            here, heap = memory_mb(spark)
+            memory = {}
+            if minute % (args.collect_every * args.at_once) == 0:
+                memory = memory_mb(spark)
             rows.append(
                 {
                     "minute": minute,
@@ -122,9 +155,9 @@ def measure(hops_per_s: float, minutes: int, most_s: float, place: Path) -> list
                     "cpu_s": round(used_s, 1),
                     "hops_per_s": round(hops / batch_s),
                     "hops_per_cpu_s": round(hops / used_s),
-                    "of_trigger": round(batch_s / TRIGGER_S, 3),
-                    "python_mb": round(here),
-                    "heap_mb": round(heap),
+                    "of_trigger": round(batch_s / (args.at_once * TRIGGER_S), 3),
+                    "wall_s": round(time.monotonic() - started),
+                    **memory,
                     "files_in_store": sum(1 for _ in store.glob("counted-*/**/*.parquet")),
                 }
             )
@@ -146,8 +179,24 @@ def summary(rows: list[dict[str, float]]) -> dict[str, float]:
         "least_hops_per_cpu_s": round(min(each["hops_per_cpu_s"] for each in steady)),
         "longest_batch_of_trigger": max(each["of_trigger"] for each in steady),
         "cpu_last_to_first": round(mean(last, "cpu_s") / mean(first, "cpu_s"), 2),
-        "heap_last_to_first": round(mean(last, "heap_mb") / mean(first, "heap_mb"), 2),
-        "python_last_to_first": round(mean(last, "python_mb") / mean(first, "python_mb"), 2),
+        **{
+            f"{of}_{name}": value
+            for of in ("heap", "beside_heap", "python")
+            for name, value in slope_of(rows, f"{of}_mb").items()
+        },
+    }
+
+
+def slope_of(rows: list[dict[str, float]], name: str) -> dict[str, float]:
+    """How memory grows with every minute of traffic, by least squares, after the first few."""
+    taken = [each for each in rows if name in each][WARM:]
+    if len(taken) < 3:
+        return {}
+    line = stats.linregress([each["minute"] for each in taken], [each[name] for each in taken])
+    return {
+        "mb_mean": round(float(np.mean([each[name] for each in taken])), 1),
+        "mb_per_hour": round(60.0 * line.slope, 2),
+        "mb_per_hour_se": round(60.0 * line.stderr, 2),
     }
 
 
@@ -156,11 +205,13 @@ def main() -> None:
     parser.add_argument("--hops-per-s", type=float, default=10_000.0)
     parser.add_argument("--minutes", type=int, default=60)
     parser.add_argument("--most-s", type=float, default=float("inf"), help="begin none after that")
+    parser.add_argument("--at-once", type=int, default=1, help="minutes that come at once")
+    parser.add_argument("--collect-every", type=int, default=1, help="rounds; memory is taken")
     add_write_option(parser, "watching")
     args = parser.parse_args()
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory() as place:
-        rows = measure(args.hops_per_s, args.minutes, args.most_s, Path(place))
+        rows = measure(args, Path(place))
     kept_up = summary(rows)
     print(kept_up)
     print(f"processes that wanted to run, for each core, at the beginning: {load:.1f}")

@@ -12,8 +12,8 @@ system = td.load(Path(__file__).parent / "city.yaml")
 
 # What a cause costs is what would be gained without it.
 budget = explain(system)
-for cause, cost in budget.totals:
-    print(f"{cost:+.2%} on time without {cause.words}")
+for each in budget.totals:
+    print(f"{each.cost:+.2%} on time without {each.cause.words}")
 print(f"the busiest broker is {budget.bottleneck['broker']}")
 print(f"what helps most: {budget.remedies[0].change} ({budget.remedies[0].gain:+.2%})")
 Path("budget.json").write_text(json.dumps(budget.to_document()))

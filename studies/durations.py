@@ -11,7 +11,7 @@ from studies.harness import grid, line
 from tidings.characterisation.fit.duration_laws import Fitted, likeliest
 from tidings.characterisation.fit.durations import Measured
 from tidings.model.arrays import Floats
-from tidings.model.study import Curves, Grid, Points
+from tidings.model.study import Curves, Points, TextTable
 
 AS_MEASURED = "as measured"
 _POINTS = 80  # of a curve
@@ -32,7 +32,7 @@ SECONDS = Unit(plural="seconds", short="s", seconds=1.0)
 
 def goodness(
     title: str, measured: Mapping[str, Measured], fits: Mapping[str, Sequence[Fitted]], unit: Unit
-) -> Grid:
+) -> TextTable:
     """Show every law of every state: its numbers, how much worse than the best, how far off."""
     rows = [
         {"state": state, "fit": fit, "worse": fit.aic - likeliest(each).aic}

@@ -25,7 +25,7 @@ from tidings.cli import console
 from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
-from tidings.model.study import Curves, Finding, Grid, Points, Scatter, Section, Study
+from tidings.model.study import Curves, Finding, Points, Scatter, Section, Study, TextTable
 from tidings.model.writing import write_file
 from tidings.reporting.study_page import write_study
 from tidings.reporting.terminal import Column, FittingTable
@@ -33,7 +33,7 @@ from tidings.reporting.terminal import Column, FittingTable
 MARKER, PAGE = "reproduction.json", "reproduction.html"  # a folder with the first is ours
 
 Row = Mapping[str, Any]
-Exhibit = Grid | Scatter | Curves
+Exhibit = TextTable | Scatter | Curves
 
 
 def silent(_: str) -> None:
@@ -57,7 +57,7 @@ class Texts:
 
     def grid(
         self, key: str, rows: pd.DataFrame | Iterable[Row], further: str = "", **values: object
-    ) -> Grid:
+    ) -> TextTable:
         """Write rows into the table of this key; ``further`` columns depend on the run."""
         words = self.all["grids"][key]
         title, columns = words["title"].format(**values), words["columns"] + further
@@ -160,7 +160,7 @@ def grid(
     *,
     names: int = 1,
     caption: str = "",
-) -> Grid:
+) -> TextTable:
     """Write rows as a table of texts: columns are headings, each with a template for a row.
 
     What has no value (None or NaN) is left empty.
@@ -173,7 +173,7 @@ def grid(
         *(one.partition(" = ") for one in columns.split(" | ")), strict=True
     )
     texts = tuple(tuple(_text(template, row) for template in templates) for row in each)
-    return Grid(title=title, columns=headings, rows=texts, names=names, caption=caption)
+    return TextTable(title=title, columns=headings, rows=texts, names=names, caption=caption)
 
 
 def _text(template: str, row: Row) -> str:
@@ -224,12 +224,12 @@ def study_tables(study: Study) -> Iterator[RenderableType]:
     """Every table with numbers in it, then the paper's claims."""
     for section in study.sections:
         for exhibit in section.exhibits:
-            if isinstance(exhibit, Grid) and exhibit.names < len(exhibit.columns):
+            if isinstance(exhibit, TextTable) and exhibit.names < len(exhibit.columns):
                 yield grid_table(exhibit)
     yield _claims(study.findings)
 
 
-def grid_table(grid: Grid) -> FittingTable:
+def grid_table(grid: TextTable) -> FittingTable:
     """A grid as a table that fits the terminal."""
     columns = [
         Column(title=title, cells=[row[at] for row in grid.rows], left=at < grid.names)

@@ -74,7 +74,10 @@ def few_rows(uncompiled: Callable[[], AbstractContextManager[None]]) -> Iterator
 
 @pytest.fixture(scope="session")
 def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataFrame]:
-    """Rows as a DataFrame, without the Python processes that Spark would start for them."""
+    """Rows as a DataFrame, without the Python processes that Spark would start for them.
+
+    The last columns may be left out of rows, and are empty then.
+    """
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
@@ -83,7 +86,8 @@ def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataF
         schema = StructType.fromDDL(ddl)
         arrow = to_arrow_schema(schema)
         columns = [
-            pa.array([row[i] for row in rows], type=field.type) for i, field in enumerate(arrow)
+            pa.array([row[i] if i < len(row) else None for row in rows], type=field.type)
+            for i, field in enumerate(arrow)
         ]
         return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 

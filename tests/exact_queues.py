@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import linalg, optimize, stats
 
 
 def crommelin(load, x):
@@ -99,3 +99,39 @@ def m_d_c(servers, load, x, most=500):
     whole = math.floor(x) + 1
     terms = stats.poisson.pmf(np.arange(whole * servers), offered * (whole - x))
     return float(terms @ at_most[whole * servers - 1 - np.arange(whole * servers)])
+
+
+def m_d_1_k(load, room):
+    """P[admitted] in M/D/1 with room for so many, the one in service included (Cohen).
+
+    π are the numbers that a service leaves behind; 1 / (π₀ + ρ) are admitted.
+    """
+    come = stats.poisson.pmf(np.arange(room), load)
+    later = np.zeros((room, room))
+    for number in range(room):
+        left = max(number - 1, 0)
+        later[number, left : room - 1] = come[: room - 1 - left]
+        later[number, room - 1] = 1.0 - later[number].sum()
+    later -= np.eye(room)
+    later[:, 0] = 1.0
+    behind = np.linalg.solve(later.T, np.eye(room)[0])
+    return 1.0 / (behind[0] + load)
+
+
+def urgent_of_two(rates_per_s, service_s, t_s):
+    """P[sojourn ≤ t] of the urgent in M/M/1 that interrupts nobody.
+
+    Whoever finds the server busy waits for the service met and those of its own kind.
+    """
+    urgent, load = rates_per_s[0], sum(rates_per_s) * service_s
+    return 1.0 - late_with_geometric_waits(load, urgent * service_s, 1, service_s, t_s)
+
+
+def m_m_1_shared(load, service_s, t_s, most=400):
+    """P[sojourn ≤ t] in M/M/1 with processor sharing, from the chain of those who share."""
+    rate, shared = load / service_s, np.arange(1.0, most + 1.0)  # with so many, oneself included
+    others_leave = (shared - 1.0) / shared / service_s
+    moves = np.diag(np.full(most - 1, rate), 1) + np.diag(others_leave[1:], -1)
+    moves -= np.diag(np.append(np.full(most - 1, rate), 0.0) + 1.0 / service_s)
+    found = (1.0 - load) * load ** (shared - 1.0)
+    return 1.0 - float((found @ linalg.expm(moves * t_s)).sum())

@@ -2,13 +2,16 @@
 
 ``python tests/killing.py`` does it fifty times. Rows come late and twice while the process starts,
 takes in, counts, puts parts together, drops old ones and judges; at any of these moments it and its
-Java are killed. Some rows come later than the margin: these must be set aside, and nothing else.
+Java are killed. Every other kill comes whenever it comes; as most of a process's life is starting
+and counting, the others wait for a moment that is soon over. Some rows come later than the margin:
+these must be set aside, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -20,7 +23,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,9 @@ from tidings.characterisation import stored
 from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.store import read_catalogue
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.queues import DROPPED, REDELIVERED
 from tidings.characterisation.statistics import STATISTICS, merge_of, merge_rows
+from tidings.model.trace_tables import LEVELS
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 from tidings.watching.staging import TIMES
@@ -60,6 +64,14 @@ KEEP_S = 30.0  # in every other run
 FIRST_CHUNKS = 5  # there before the first process: enough for a part
 TOO_LATE = "long-ago-"  # how the names of events begin whose rows come again and again, and late
 PATIENCE_S = 300.0  # for a process that is left alone
+# What every other process is killed at, as it says itself, and how long after at most: all of this
+# takes tenths of a second.
+AIMS = (
+    "putting parts together", "dropping old parts", "judging", "exchanging the catalogue",
+    "carrying over what still stands", "measuring",
+)  # fmt: skip
+AFTER_AIM_S = 0.1
+AIMED_CHUNKS = 4  # that a process has before it, so that a part is surely due
 
 # Watches for ever or once, and says what it does. Parts are carried over and put together at once.
 WATCH = f"""
@@ -111,6 +123,23 @@ def tables_of(system, seconds, seed, after_s=0.0, name=""):
     return tables, recording
 
 
+def polls_of(seconds: float, from_ns: int, seed: int) -> pd.DataFrame:
+    """A queue's counters, polled twice a second: redelivered, dropped, reset now and then."""
+    rng, rows = np.random.default_rng(seed), []
+    entered = again = expired = 0
+    for poll in range(round(2 * seconds)):
+        if rng.random() < 0.02:
+            entered = again = expired = 0
+        entered += int(rng.integers(5, 15))
+        again, expired = again + int(rng.integers(0, 3)), expired + int(rng.random() < 0.4)
+        at_ns = from_ns + poll * SECOND_NS // 2
+        dropped = f'{{"expired":{expired}}}' if expired else None
+        rows.append(("sailor", None, at_ns, entered, entered, None, again, dropped))
+    columns = [each.name for each in LEVELS.columns]
+    kinds = {"part": "string", "dropped": "string", "in_flight": "Int64"}
+    return pd.DataFrame(rows, columns=columns).astype(kinds)
+
+
 def put(rows: pd.DataFrame, source: Path, table: str, name: str) -> None:
     """A file that appears whole."""
     (source / table).mkdir(parents=True, exist_ok=True)
@@ -133,6 +162,7 @@ class Traffic:
     def recorded(cls, chunks: int, seed: int, source: Path) -> Traffic:
         """Traffic of so many chunks; what is held back is never a publication."""
         tables, recording = tables_of(td.loads(SYSTEM), CHUNK_S * chunks, seed)
+        tables["levels"] = polls_of(CHUNK_S * chunks, recording.from_ns, seed)
         some = np.random.default_rng(seed)
         held = {
             name: rows.assign(held=(some.random(len(rows)) < 0.2) & (name != "publications"))
@@ -180,7 +210,7 @@ def killed_again_and_again(place: Path, spark: SparkSession, kills: int, seed: i
     source.mkdir()
     system.write_text(SYSTEM, encoding="utf-8")
     keep_s = KEEP_S if seed % 2 else 0.0
-    traffic = Traffic.recorded(FIRST_CHUNKS + 2 * kills + 1, seed, source)
+    traffic = Traffic.recorded(FIRST_CHUNKS + AIMED_CHUNKS * kills + 1, seed, source)
     rng, run = random.Random(f"kills {seed}"), Run()
     given = [*map(str, (source, store, system)), str(keep_s)]
     for _ in range(FIRST_CHUNKS):
@@ -189,18 +219,26 @@ def killed_again_and_again(place: Path, spark: SparkSession, kills: int, seed: i
     with _watch([*given, "ever"], place / "said") as process:
         _until(process, place / "said", "waiting")
         run.life_s = 1.2 * (time.monotonic() - begun)
-    for _ in range(kills):
-        traffic.more()
-        kill_s = rng.uniform(0.0, run.life_s)
-        more_s = rng.uniform(0.0, kill_s)
-        with _watch([*given, "ever"], place / "said") as process:
-            time.sleep(more_s)
+    aims = itertools.islice(itertools.cycle(AIMS), seed, None)
+    for number in range(kills):
+        aim = next(aims) if number % 2 else None
+        for _ in range(AIMED_CHUNKS if aim else 1):
             traffic.more()
-            time.sleep(kill_s - more_s)
+        with _watch([*given, "ever"], place / "said") as process:
+            if aim is None:
+                kill_s = rng.uniform(0.0, run.life_s)
+                more_s = rng.uniform(0.0, kill_s)
+                time.sleep(more_s)
+                traffic.more()
+                time.sleep(kill_s - more_s)
+            else:
+                _until(process, place / "said", aim, "waiting")
+                time.sleep(rng.uniform(0.0, AFTER_AIM_S))
             if process.poll() is not None:
                 run.wrong.append(f"ended by itself with {process.returncode}")
         run.left += _alive(process.pid)
         run.killed.append(_last(place / "said"))
+        print(f"kill {number + 1} of run {seed}, aimed at {aim}: {run.killed[-1]}", flush=True)
     traffic.more()
     for _ in range(2):  # the second time there is nothing left to do
         with _watch([*given, "once"], place / "said") as process:
@@ -230,12 +268,15 @@ class _watch:  # noqa: N801 - used as a verb
         self.process.wait(timeout=60)
 
 
-def _until(process: subprocess.Popen[bytes], said: Path, line: str) -> None:
+def _until(process: subprocess.Popen[bytes], said: Path, *lines: str) -> None:
+    """Wait until a process says one of some lines."""
     patience = time.monotonic() + PATIENCE_S
-    while line not in said.read_text().splitlines():
+    while not set(lines) & set(said.read_text().splitlines()):
         if process.poll() is not None or time.monotonic() > patience:
-            raise RuntimeError(f"got no '{line}' but: {said.with_suffix('.errors').read_text()}")
-        time.sleep(0.05)
+            raise RuntimeError(
+                f"got none of {lines} but: {said.with_suffix('.errors').read_text()}"
+            )
+        time.sleep(0.01)
 
 
 def _last(said: Path) -> str:
@@ -270,7 +311,7 @@ def compare(store: Path, spark: SparkSession, source: Path, run: Run) -> None:
     assert catalogue is not None
     parts, run.parts = catalogue.parts, len(catalogue.parts)
     run.wrong += [
-        f"a gap after {a.until_ns}" for a, b in pairwise(parts) if a.until_ns != b.from_ns
+        f"a gap after {a.until_ns}" for a, b in itertools.pairwise(parts) if a.until_ns != b.from_ns
     ]
     traces = _in_time(store, spark, source, run)
     at_once = gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
@@ -337,8 +378,14 @@ def _cells(name: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _estimates(found: Characterisation) -> Iterator[pd.DataFrame]:
-    """What is not counted by batches: parameters, and what became of everybody's events."""
-    yield found.parameters.set_index("path")[["estimate", "count"]].sort_index()
+    """What is not counted by batches: parameters, and what became of everybody's events.
+
+    Of counters of queues a store knows what adds up: how many were redelivered and dropped.
+    """
+    rows = found.parameters
+    adds_up = rows["path"].str.endswith((f".{REDELIVERED}", f".{DROPPED}"))
+    rows = rows[(rows["source"] != "levels") | adds_up]
+    yield rows.set_index("path")[["estimate", "count"]].sort_index()
     columns = ["events", "delivered", "on_time"]
     yield found.measured.subscribers.set_index("subscriber")[columns].sort_index()
 

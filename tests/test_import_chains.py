@@ -8,12 +8,13 @@ import grimp
 import pytest
 
 LONGEST = {
-    "tidings.prediction": 8,
+    "tidings.theory": 8,
+    "tidings.prediction": 4,
     "tidings.characterisation": 9,
     "tidings.simulation": 11,
     "tidings.petri": 7,
     "tidings.testbed": 10,
-    "tidings.planning": 7,
+    "tidings.planning": 8,
     "tidings.reporting": 4,
 }
 

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from snapshots import everything_below
-from tidings.characterisation.count.store import Catalogue, Part, save_partial, write_catalogue
+from tidings.characterisation.count.store import Catalogue, StorePart, save_partial, write_catalogue
 from tidings.characterisation.statistics import Partial
 from tidings.cli.commands import run
 from tidings.model.parquet_files import read_parquet
@@ -80,7 +80,7 @@ def honest(tmp_path_factory):
     rows = counted / "rows" / "subscriptions"
     rows.mkdir(parents=True)
     parquet.write_table(pyarrow.table({"a": [1]}), rows / "part-0.parquet")
-    part = Part(folder=PART, from_ns=0, until_ns=9, source="monday", tables=("hops",))
+    part = StorePart(folder=PART, from_ns=0, until_ns=9, source="monday", tables=("hops",))
     write_catalogue(tmp_path / "store", Catalogue(margin_s=1.0, parts=(part,)))
     (tmp_path / "traces" / "hops").mkdir(parents=True)
     parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "traces" / "hops" / "p.parquet")

@@ -20,7 +20,7 @@ import pytest
 from snapshots import everything_below
 from stopped_imports import mark_for
 from tidings.cli import spark as cli_spark
-from tidings.cli.characterising import Places
+from tidings.cli.characterising import ResultFiles
 from tidings.cli.commands import run
 from tidings.demonstration import run as demonstrating
 from tidings.errors import EngineError
@@ -162,7 +162,7 @@ def test_fitted_systems_are_written_through_no_link(mine, name):
         Path(place).symlink_to(mine / "letter")
     before, fitted = everything_below(mine), SimpleNamespace(system=load("system.yaml"))
     parts = SimpleNamespace(regimes=[SimpleNamespace(fitted=fitted)] * 2)
-    places = Places(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
+    places = ResultFiles(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
     places.check()
     places.save(fitted, parts, "traces")
     for place in ("fitted.yaml", "taken/regime-1.yaml", "taken/regime-2.yaml"):

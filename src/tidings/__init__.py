@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidings.model.system import System as System
     from tidings.model.system_summary import check as check
     from tidings.model.system_workload import workload_of as workload_of
+    from tidings.operational.analysing import analyse as analyse
     from tidings.petri.generating import generate_net as generate_net
     from tidings.petri.reading import load_net as load_net
     from tidings.petri.reading import save_net as save_net
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from tidings.planning.verbs import plan_scheme as plan_scheme
     from tidings.planning.verbs import plan_targets as plan_targets
     from tidings.planning.verbs import whatif as whatif
-    from tidings.prediction.operational.analysing import analyse as analyse
     from tidings.prediction.predict import PredictOptions as PredictOptions
     from tidings.prediction.predict import predict as predict
     from tidings.reporting.drawing import mermaid as mermaid
@@ -86,7 +86,7 @@ _HOMES = {
     "SimulationOptions": "simulation.options",
     "System": "model.system",
     "TidingsError": "errors",
-    "analyse": "prediction.operational.analysing",
+    "analyse": "operational.analysing",
     "catch_up": "simulation.catching_up",
     "changed": "planning.changes",
     "characterise": "characterisation.job",

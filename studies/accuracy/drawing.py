@@ -15,8 +15,8 @@ import numpy as np
 from tidings.model.reading import from_document
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.prediction.peers.churn import Churn
-from tidings.prediction.queues.flows import Flows, flows
+from tidings.theory.peers.churn import ChurnModel
+from tidings.theory.queues.flows import Flows, flows
 
 Rng = np.random.Generator
 Document = dict[str, Any]
@@ -42,7 +42,8 @@ RARE = {
 }
 SHIFTED = {"shifted": 0.7, "own links": 0.1, "own queues": 0.1}
 BOUNDED = {"mobile subscriber, bounded": 0.6, "mobile publisher, bounded": 0.4}
-FIRST_RARE, FIRST_SHIFTED, FIRST_BOUNDED = 3, 5, 7  # seeds
+MIXED = dict.fromkeys((*COMMON, *RARE, *SHIFTED, *BOUNDED), 0.05)  # all of it, only to be tested on
+FIRST_RARE, FIRST_SHIFTED, FIRST_BOUNDED, FIRST_MIXED = 3, 5, 7, 8  # seeds
 
 INTERVALS: dict[str, Callable[[float, Rng], Any]] = {
     "exponential": lambda mean, _: {"exponential": mean},
@@ -104,6 +105,8 @@ def draw_system(seed: int, number: int) -> tuple[System, str]:
 
 
 def _shares_of(seed: int) -> dict[str, float]:
+    if seed >= FIRST_MIXED:
+        return MIXED
     if seed >= FIRST_BOUNDED:
         return BOUNDED
     if seed >= FIRST_SHIFTED:
@@ -254,7 +257,7 @@ def _arrivals(document: Document) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def _rates(system: System) -> Flows:
     routes = route(system)
-    return flows(system, routes, Churn(system=system, routes=routes).open_shares)
+    return flows(system, routes, ChurnModel(system=system, routes=routes).open_shares)
 
 
 def _set_lifetimes(rng: Rng, document: Document) -> None:

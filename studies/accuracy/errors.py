@@ -22,7 +22,7 @@ from accuracy.drawing import draw_system
 from accuracy.truth import TRUTH
 
 from tidings.errors import UnsupportedError
-from tidings.prediction.theory import answer_by_theory
+from tidings.theory.answer import answer_by_theory
 
 ERRORS = Path(__file__).with_name("errors.csv")
 

@@ -24,7 +24,7 @@ import numpy as np
 from systems.catalogue import chosen
 from tidings.model.system import System
 from tidings.model.uncertainty import uncertain_parameters, with_values
-from tidings.prediction.theory import answer_by_theory
+from tidings.theory.answer import answer_by_theory
 from tidings.validation.intervals import OF_95, intervals
 
 SYSTEMS = (

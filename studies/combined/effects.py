@@ -8,11 +8,12 @@ from typing import Any
 
 from tidings.model.behaviour import Channel
 from tidings.model.features import FEATURES
+from tidings.model.laws import Deterministic
 from tidings.model.record_tables import column
 from tidings.model.system import Broker, System
-from tidings.planning.adjustments import ADJUSTMENTS
-from tidings.planning.change_kinds import Factor
+from tidings.planning.change_kinds import Change, times
 from tidings.planning.changes import changed
+from tidings.planning.choices import ALL
 
 NO_RATE = 1e-6  # of what is published: so rare that no event ever meets another
 
@@ -27,9 +28,7 @@ class Effect:
 
 
 def _rarely(system: System) -> System:
-    rate = ADJUSTMENTS["rate"]
-    rare = tuple(rate.edit(each, Factor(times=NO_RATE)) for each in system.publishers)
-    return replace(system, publishers=rare)
+    return changed(system, [times("rate", ALL, NO_RATE)])
 
 
 def _effortless(system: System) -> System:
@@ -67,7 +66,7 @@ def _has(field: str, *sections: str) -> Callable[[System], bool]:
 
 
 def _never_failing(system: System) -> System:
-    whole = changed(system, ["failure all none"])
+    whole = changed(system, [Change("failure", ALL)])
     return replace(whole, failure_groups=(), recovery=None)
 
 
@@ -76,7 +75,7 @@ def _settled(system: System) -> System:
 
 
 def _lives(system: System) -> bool:
-    return changed(system, ["lifetime all none"]) != system
+    return changed(system, [Change("lifetime", ALL)]) != system
 
 
 PEERS = ("publishers", "subscribers")
@@ -94,12 +93,12 @@ EFFECTS: dict[str, Effect] = {
     "link loss": Effect(
         meaning="links lose events",
         present=lambda system: any(each.reliability < 1.0 for each in _channels(system)),
-        without=lambda system: changed(system, ["reliability all 1"]),
+        without=lambda system: changed(system, [Change("reliability", ALL, 1.0)]),
     ),
     "link delay": Effect(
         meaning="links add delay",
         present=lambda system: any(each.delay.mean_s > 0.0 for each in _channels(system)),
-        without=lambda system: changed(system, ["delay all 0s"]),
+        without=lambda system: changed(system, [Change("delay", ALL, Deterministic(value_s=0.0))]),
     ),
     "failures": Effect(
         meaning="brokers and links crash and are repaired",
@@ -124,7 +123,7 @@ EFFECTS: dict[str, Effect] = {
     "lifetimes": Effect(
         meaning="events are late after a limited time",
         present=_lives,
-        without=lambda system: changed(system, ["lifetime all none"]),
+        without=lambda system: changed(system, [Change("lifetime", ALL)]),
     ),
 }
 

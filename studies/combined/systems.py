@@ -16,11 +16,14 @@ import numpy as np
 from studies.combined.effects import EFFECTS
 from tidings.model import reading
 from tidings.model.filters import EVERYTHING
+from tidings.model.laws import Deterministic
 from tidings.model.routes import route
 from tidings.model.system import System
+from tidings.planning.change_kinds import Change, times
 from tidings.planning.changes import changed
-from tidings.prediction.peers.churn import Churn
-from tidings.prediction.queues.flows import flows
+from tidings.planning.choices import ALL
+from tidings.theory.peers.churn import ChurnModel
+from tidings.theory.queues.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
 LOAD = 0.65  # of the busiest broker
@@ -126,13 +129,13 @@ def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict
 
 def _loaded(system: System) -> System:
     """The system with all rates scaled so that its busiest broker is as busy as wanted."""
-    return changed(system, [f"rate all x{LOAD / busiest_load(system)!r}"])
+    return changed(system, [times("rate", ALL, LOAD / busiest_load(system))])
 
 
 def busiest_load(system: System) -> float:
     """Compute the load of the busiest broker, over times in which subscribers come and go."""
     routes = route(system)
-    open_to = Churn(system=system, routes=routes).open_shares
+    open_to = ChurnModel(system=system, routes=routes).open_shares
     return float(np.max(flows(system, routes, open_to).loads))
 
 
@@ -142,7 +145,7 @@ def without(system: System, effect: str) -> System:
         all_want_all = tuple(replace(each, wants=EVERYTHING) for each in system.subscribers)
         return replace(system, subscribers=all_want_all)
     if effect == "varying lifetimes":
-        return changed(system, [f"lifetime all {URGENT_S}s"])
+        return changed(system, [Change("lifetime", ALL, Deterministic(value_s=URGENT_S))])
     if effect in ("on/off publishers", "on/off subscribers"):
         section = effect.removeprefix("on/off ")
         peers = tuple(replace(each, connectivity=None) for each in getattr(system, section))

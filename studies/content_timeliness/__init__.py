@@ -27,9 +27,9 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.skewness import skewed
 from tidings.model.study import Finding, Scatter, Section, Study
-from tidings.prediction.choices import QUEUE_MODELS
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
+from tidings.theory.models import QUEUE_MODELS
 
 WARMUP_S = 100.0  # the busiest broker forgets an empty start within some ten seconds
 ALMOST_ALL = 0.95  # what we read "almost all" as

@@ -34,8 +34,8 @@ from tidings.model.routes import route
 from tidings.model.study import Study
 from tidings.model.system import System
 from tidings.prediction.predict import predict
-from tidings.prediction.queues.flows import flows
 from tidings.simulation.run import simulate
+from tidings.theory.queues.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 12, 8, 30
 LIFETIME_S = 1.0

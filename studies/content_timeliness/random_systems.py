@@ -19,7 +19,7 @@ from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential, Law, Uniform, law_document
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.prediction.queues.flows import flows
+from tidings.theory.queues.flows import flows
 
 TOPICS = 4
 ATTRIBUTES_PER_TOPIC = 5

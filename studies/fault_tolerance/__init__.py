@@ -31,7 +31,7 @@ from studies.points import MEAN_SIZE, errors, points_of, scatter
 from studies.settings.fault_tolerance import Settings
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
-from tidings.model.study import Finding, Grid, Scatter, Section, Study
+from tidings.model.study import Finding, Scatter, Section, Study, TextTable
 from tidings.model.system import System
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
@@ -296,7 +296,7 @@ def _topologies(points: pd.DataFrame, table: pd.DataFrame) -> Iterator[Section]:
         yield TEXTS.section("topology", _errors(name, rows), *plots, topology=heading)
 
 
-def _errors(topology: str, table: pd.DataFrame) -> Grid:
+def _errors(topology: str, table: pd.DataFrame) -> TextTable:
     cell = "{mean_absolute:.5f} ({maximum:.4f})"
     exact, paper = (
         table[table["model"] == model].set_index(["machines", "scheme"])

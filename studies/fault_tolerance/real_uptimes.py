@@ -26,7 +26,7 @@ from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.progress import Progress
-from tidings.model.study import Grid, Section
+from tidings.model.study import Section, TextTable
 from tidings.model.system import FailureGroup, System
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
@@ -253,14 +253,14 @@ def _about(findings: TraceFindings) -> str:
     return f"{trace.components:,} components, {counts}; {available}.{empty}"
 
 
-def _by_law(texts: Texts, findings: Sequence[TraceFindings]) -> Grid:
+def _by_law(texts: Texts, findings: Sequence[TraceFindings]) -> TextTable:
     order = {"by": ["scheme", "lifetime_s"], "ascending": [False, True], "kind": "stable"}
     rows = pd.concat([each.by_law.sort_values(**order) for each in findings])
     hours = (rows["lifetime_s"] / 3600).map(", {:g} h".format).where(rows["lifetime_s"].notna(), "")
     return texts.grid("by law", rows.assign(scheme=rows["scheme"] + hours))
 
 
-def _together(texts: Texts, findings: Sequence[TraceFindings]) -> tuple[Grid, Grid]:
+def _together(texts: Texts, findings: Sequence[TraceFindings]) -> tuple[TextTable, TextTable]:
     rows = [
         {
             "trace": each.trace.name,

@@ -29,8 +29,8 @@ from tidings.model.arrays import Floats
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.delay.grids import Grid
-from tidings.prediction.peers.connectivity import peer_delay
+from tidings.theory.delay.grids import Grid
+from tidings.theory.peers.connectivity import peer_delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

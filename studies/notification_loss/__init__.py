@@ -28,8 +28,8 @@ from studies.settings.notification_loss import Settings
 from tidings.model.arrays import Floats, Ints
 from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
-from tidings.prediction.peers.notification_loss import exact_share, notified_share, rapidity
 from tidings.simulation.run import simulate
+from tidings.theory.peers.notification_loss import exact_share, notified_share, rapidity
 
 PAPER_RAPIDITY = 1.14
 # T_ON in multiples of T_sub + T_diff

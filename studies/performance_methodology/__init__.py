@@ -38,9 +38,9 @@ from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
+from tidings.operational.analysing import analyse
 from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
-from tidings.prediction.operational.analysing import analyse
 from tidings.simulation.run import simulate
 
 PUBLISHERS = [f"p{place}" for place in range(1, len(LEAVES) + 1)]

@@ -34,9 +34,9 @@ from tidings.model.study import Curves, Finding, Section, Study
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of
 from tidings.model.writing import check_new_folder, write_file
+from tidings.operational.analysing import analyse
 from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.simulating import simulate_net
-from tidings.prediction.operational.analysing import analyse
 from tidings.testbed.calibrating import CALIBRATION_LOAD, Bench, calibrate
 from tidings.testbed.comparing import confront
 from tidings.testbed.reality import MOST_LATENCY, MOST_SHARE, Reality, Repetition

@@ -23,10 +23,10 @@ from studies.performance_methodology.systems import (
 )
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
+from tidings.operational.analysing import analyse
 from tidings.petri.generating import generate_net
 from tidings.petri.outcome import NetOutcome
 from tidings.petri.simulating import simulate_net
-from tidings.prediction.operational.analysing import analyse
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tidings.prediction.choices import QUEUE_MODELS
+from tidings.theory.models import QUEUE_MODELS
 
 INTERVALS = ("exponential", "deterministic", "uniform")
 MATCHINGS = ("exponential", "uniform")

@@ -23,10 +23,10 @@ from tails.systems import erlang_lifetime, line
 
 from tidings.model.reading import from_document
 from tidings.model.system import System
-from tidings.prediction.error_table import FEWEST, MOST, TAIL, measured_errors
 from tidings.prediction.precision import read_within
-from tidings.prediction.theory import answer_by_theory
 from tidings.simulation.run import simulate
+from tidings.theory.answer import answer_by_theory
+from tidings.theory.error_table import FEWEST, MOST, TAIL, measured_errors
 
 FITTED, TESTED = 1, 2  # seeds
 MISSES = (1e-4, 1e-2)

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation.count import carrying
-from tidings.characterisation.count.carrying import Past, down_since, is_in_order
+from tidings.characterisation.count.carrying import PastChanges, down_since, is_in_order
 from tidings.characterisation.count.store import (
     CHANGES,
     Catalogue,
-    Part,
+    StorePart,
     new_folder_name,
     save_partial,
 )
@@ -74,7 +74,7 @@ def part_at(store, number, seed, begin_s):
     for name, rows in tables.items():
         (store / folder / CHANGES / name).mkdir(parents=True)
         rows.to_parquet(store / folder / CHANGES / name / "0.parquet", index=False)
-    return Part(
+    return StorePart(
         folder=folder,
         from_ns=BEGIN_NS + begin_s * SECOND_NS,
         until_ns=BEGIN_NS + (begin_s + PART_S) * SECOND_NS,
@@ -101,12 +101,12 @@ def alive(frame, from_ns):
 
 def compared(spark, store, parts, cuts):
     """Count all parts at once, and with what is carried over at each of some cuts."""
-    plain = Past(session=spark, store=store, carried=None, parts=parts)
+    plain = PastChanges(session=spark, store=store, carried=None, parts=parts)
     carried, begin = None, 0
     for cut in cuts:
-        past = Past(session=spark, store=store, carried=carried, parts=parts[begin:cut])
+        past = PastChanges(session=spark, store=store, carried=carried, parts=parts[begin:cut])
         carried, begin = past.carry(MARGIN_S), cut
-    small = Past(session=spark, store=store, carried=carried, parts=parts[begin:])
+    small = PastChanges(session=spark, store=store, carried=carried, parts=parts[begin:])
     found, whole = small.periods(), plain.periods()
     assert found.keys() == whole.keys() == carrying.PERIODS.keys()
     for name in whole:
@@ -169,7 +169,7 @@ def test_what_is_carried_over_stands_for_the_parts_before(spark, tmp_path, monke
     assert is_in_order(tmp_path, parts)
     compared(spark, tmp_path, parts, [1])
     early = part_at(tmp_path, 2, 1, 0)  # whose changes are of another time than it says
-    wrong = Part(
+    wrong = StorePart(
         folder=early.folder, from_ns=parts[1].until_ns, until_ns=parts[1].until_ns + 1,
         source="", tables=(),
     )  # fmt: skip

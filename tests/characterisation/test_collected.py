@@ -16,6 +16,7 @@ def counted(**more):
             **empty,
             "publications": pd.DataFrame(columns=["statistic", "content", "content_key"]),
             "sightings": pd.DataFrame(columns=["content_key"]),
+            "crossing_hours": pd.DataFrame(columns=["source", "target", "hour"]),
             "bad_contents": pd.DataFrame(columns=["rows", "content"]),
             "crossings": pd.DataFrame(
                 {"source": ["p", "q", "b", None], "target": ["b", "b", "s", None], "rows": [1] * 4}

@@ -17,9 +17,9 @@ from tidings.characterisation.count.compacting import compact
 from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.store import (
     STORE_FILE,
-    Carried,
+    CarriedOver,
     Catalogue,
-    Part,
+    StorePart,
     new_folder_name,
     read_catalogue,
 )
@@ -173,13 +173,13 @@ def test_however_long_it_runs_few_parts_are_there_and_fewer_are_read(tmp_path, m
         carried.append(len(past.parts))
         first = past.carried.from_ns if past.carried else past.parts[0].from_ns
         until_ns = past.parts[-1].until_ns
-        return Carried(folder=new_folder_name(), from_ns=first, until_ns=until_ns, tables=())
+        return CarriedOver(folder=new_folder_name(), from_ns=first, until_ns=until_ns, tables=())
 
     def joins(_, parts, seams, steps):
         joined.append(len(parts))
         return replace(parts[0], folder=new_folder_name(), until_ns=parts[-1].until_ns), seams
 
-    monkeypatch.setattr(compacting.Past, "carry", carry)
+    monkeypatch.setattr(compacting.PastChanges, "carry", carry)
     monkeypatch.setattr(compacting, "put_together", joins)
     monkeypatch.setattr(compacting, "is_in_order", lambda *_: True)
     monkeypatch.setattr(compacting, "counted_subscriptions", lambda *_: None)
@@ -190,7 +190,7 @@ def test_however_long_it_runs_few_parts_are_there_and_fewer_are_read(tmp_path, m
     most_parts, most_read = 0, 0
     for number in range(14 * 72):
         known = there[-1]
-        part = Part(
+        part = StorePart(
             folder=new_folder_name(), from_ns=begin + number * part_ns,
             until_ns=begin + (number + 1) * part_ns, source="", tables=(),
         )  # fmt: skip

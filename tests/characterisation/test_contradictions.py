@@ -49,6 +49,7 @@ def spoilt(tables, from_ns):
         {**event, "event": "x1", "publisher": "b"},
         {**event, "event": "x2", "publisher": " "},
         {**event, "event": "x3", "broker": "a--b"},
+        {**event, "event": "x5", "broker": "elsewhere"},
     ]
     rows["subscriptions"] += [
         {**known["subscriptions"], "subscriber": "screen", "broker": "nowhere", "at_ns": at},
@@ -117,9 +118,10 @@ def test_rows_that_others_contradict_are_counted_and_shown(fits):
     )
     clean = fits[0].quality.groupby("table")["rows"].sum()
     read = quality.groupby("table")["rows"].sum()
-    assert (read - clean).loc[["publications", "subscriptions", "hops"]].tolist() == [3, 2, 1]
+    assert (read - clean).loc[["publications", "subscriptions", "hops"]].tolist() == [4, 2, 1]
     said = "\n".join(fits[1].notes)
     assert f"2 rows contradict most others and were set aside, of nowhere: {UNREACHED}" in said
+    assert said.count("1 publications name elsewhere as their broker") == 1
     assert said.count("ghost") == 1
     assert "1 peers of the table sessions neither publish nor subscribe" in said
 

@@ -9,6 +9,7 @@ import pytest
 
 from snapshots import everything_below
 from tidings.characterisation.count.store import (
+    _VERSION,
     Catalogue,
     load_partial,
     locked,
@@ -33,7 +34,7 @@ def place(tmp_path):
 
 
 def write(store, *, parts=(), seams=(), periods=None):
-    document = {"version": 4, "margin_s": 1.0, "settle_s": 0.0, "periods": periods}
+    document = {"version": _VERSION, "margin_s": 1.0, "settle_s": 0.0, "periods": periods}
     document |= {"parts": [{"folder": each, **PART} for each in parts], "seams": list(seams)}
     (store / "store.json").write_text(json.dumps(document))
 

@@ -13,7 +13,7 @@ from tidings.characterisation.fit.exhibits import MOST_LAWS, SEEN, quality_secti
 from tidings.characterisation.fit.laws import fit_law
 from tidings.characterisation.fit.samples import sample_of
 from tidings.characterisation.fit.stationarity import even_batches_s, rates_over_time
-from tidings.model.study import Curves, Grid
+from tidings.model.study import Curves, TextTable
 from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import fill
 
@@ -71,7 +71,7 @@ def test_rates_are_those_of_parts_of_the_window(sections):
 
 def test_rows_and_coverage_are_told_and_names_cannot_become_markup(sections):
     rows, covered = sections[0].exhibits
-    assert isinstance(rows, Grid)
+    assert isinstance(rows, TextTable)
     assert rows.rows[0] == ("hops", "used", "", "1,200")
     assert covered.rows == (("seen", "5", "10", "50.00%"), ("nothing", "0", "0", "—"))
     page = fill("sections.html.jinja", sections=[section_parts(each) for each in sections])

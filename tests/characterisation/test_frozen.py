@@ -20,7 +20,7 @@ from tidings.characterisation.count.gathering import gather
 from tidings.characterisation.fit.collected import statistics_of
 from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.workloads import Measuring
-from tidings.characterisation.job import measure_workload
+from tidings.characterisation.job import measure_workload, observed_in
 from tidings.characterisation.statistics import STATISTICS, in_stretch
 from tidings.characterisation.stored import characterise_store
 from tidings.model.reading import system_document
@@ -114,7 +114,7 @@ def said(request, spark, few_rows, plant_traces, tmp_path_factory):
         "cells": {
             name: of_cells(name, counted.tables[name]) for name in COUNTED & counted.tables.keys()
         },
-        "fit": of_fit(fit(traces, found, measured, None)),
+        "fit": of_fit(fit(observed_in(traces), found, measured, None)),
     }
     for day in days:
         add_traces(read_traces(spark, day), place / "store", margin_s=5.0)

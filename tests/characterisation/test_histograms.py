@@ -18,7 +18,7 @@ from tidings.characterisation.fit.censored import Buckets, buckets_by_name, fit_
 from tidings.characterisation.fit.combining import fit_reported, with_reported
 from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
-from tidings.characterisation.fit.queues import InTime, Queue
+from tidings.characterisation.fit.queues import CountedQueue, Counters, InTime
 from tidings.characterisation.fit.reported import Reported, add_reported
 from tidings.characterisation.job import characterise
 from tidings.errors import InvalidTracesError
@@ -168,16 +168,20 @@ def base() -> System:
     )
 
 
-def queue(name: str) -> Queue:
+def queue(name: str) -> CountedQueue:
     """Ten a second, each two seconds in the queue, worked off at twenty a second."""
     drawn = np.zeros(BINS)
     drawn[300] = 1000.0
-    return Queue(
+    return CountedQueue(
         name=name, rate_per_s=10.0, rate_se=0.1, events=1000, mean_s=2.0, mean_se_s=0.2,
         least_mean_s=1.0, most_mean_s=4.0,
         in_time={1.0: InTime(share=0.8, standard_error=0.01, low=0.7, high=0.85, events=1000.0)},
         delays={"drawn": drawn, "least": drawn, "most": drawn}, polls=10, apart_s=15.0, resets=0,
         busy_per_s=20.0, busy_events=400, stalls=0, stalled_s=0.0, redelivered=0.0, dropped={},
+        counters=Counters(
+            polls=10, from_ns=0, until_ns=100 * 10**9, entered=np.full(32, 1000 / 32),
+            again=np.zeros(32), dropped={},
+        ),
     )  # fmt: skip
 
 
@@ -234,6 +238,17 @@ def test_without_a_base_each_queue_is_a_subscriber_of_its_own() -> None:
     assert alone.measured.on_time == 1.0  # nobody said that events are ever of no use
 
 
+def test_a_histogram_of_whole_delays_beats_the_counters_of_its_queue() -> None:
+    delays = {("a", "delay"): counted(times_of("exponential"))}
+    alone = fit_reported(Reported(queues={"a": queue("a")}, buckets=delays), OBSERVED, None)
+    (subscriber,) = alone.system.subscribers
+    assert subscriber.processing is None  # else the delay would be counted twice
+    assert subscriber.link.delay.mean_s == pytest.approx(times_of("exponential").mean(), rel=0.05)
+    sources = alone.parameters.set_index("path")["source"].to_dict()
+    assert sources.pop("subscribers.a.link.delay") == "histograms"
+    assert set(sources.values()) == {"levels"}
+
+
 def test_what_tells_nothing_is_refused() -> None:
     with pytest.raises(InvalidTracesError, match="two polls"):
         fit_reported(Reported(), OBSERVED, None)
@@ -246,7 +261,7 @@ def test_nothing_is_said_of_tables_that_have_no_rows() -> None:
 def test_counters_add_to_traces_what_these_do_not_tell(characterised: Characterisation) -> None:
     measured = characterised.measured.subscribers
     name = str(measured.loc[measured["events"] > 0, "subscriber"].iloc[0])
-    both = with_reported(characterised, Reported(queues={name: queue(name)}))
+    both = with_reported(characterised, Reported(queues={name: queue(name)}), None)
     old, new = (each.measured.subscribers.set_index("subscriber") for each in (characterised, both))
     pd.testing.assert_frame_equal(old, new)  # deliveries were recorded: they are surer
     numbers = both.parameters.set_index("path")

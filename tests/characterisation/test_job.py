@@ -19,7 +19,7 @@ from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.quality import COPY, quality_table
 from tidings.characterisation.fit.subscribers import find_subscribers
-from tidings.characterisation.job import characterise, collect, with_examples
+from tidings.characterisation.job import characterise, collect, observed_in, with_examples
 from tidings.errors import InvalidTracesError, UnsupportedError
 from tidings.model.behaviour import Service, Station
 from tidings.model.delay_grid import EDGES_S
@@ -542,7 +542,7 @@ def thin(frame, uncompiled):
         ],
     )
     with uncompiled():
-        return traces, collect(traces, WINDOW, lambda _: None)
+        return observed_in(traces), collect(traces, WINDOW, lambda _: None)
 
 
 def test_empty_tables_are_no_system_and_the_error_says_what_is_missing(thin):
@@ -615,7 +615,7 @@ def test_whatever_stands_in_the_tables_the_counts_add_up(frame, uncompiled, **ro
     assert rows_read(quality) == {name: len(part) for name, part in rows.items()}
     assert (quality["rows"] >= 0).all()
     try:
-        found = fit(traces, seen, WINDOW, None)
+        found = fit(observed_in(traces), seen, WINDOW, None)
     except InvalidTracesError:  # what these tables tell need not be a system
         return
     assert loads(dumps(found.system)) == found.system
@@ -668,7 +668,8 @@ def probed_ring(frame, uncompiled):
     )
     with uncompiled():
         seen = collect(traces, WINDOW, lambda _: None)
-    return traces, seen, fit(traces, seen, WINDOW, None)
+    observed = observed_in(traces)
+    return observed, seen, fit(observed, seen, WINDOW, None)
 
 
 def test_of_links_in_a_cycle_events_follow_those_they_used(probed_ring):

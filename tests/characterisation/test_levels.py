@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exact_levels import Served, with_outages
+from tidings.characterisation.count.reported import count_ends
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.queues import Counters, coarser_ends, read_counters
 from tidings.characterisation.fit.sojourns import mean_sojourn_s, service_of_sojourn_s
 from tidings.characterisation.job import characterise
 from tidings.model.reading import from_document
@@ -266,3 +270,49 @@ def test_mean_sojourn_is_that_of_known_queues() -> None:
     # M/M/2 at load 1/2: S = s / (1 − ρ²)
     assert mean_sojourn_s(1.0, 1.0, 1.0, 2) == pytest.approx(1.0 / (1.0 - 0.25))
     assert mean_sojourn_s(1.0, 1.0) == math.inf
+
+
+def ends_of(spark: SparkSession, rows: pd.DataFrame, window: TraceWindow) -> pd.DataFrame:
+    """What is kept of the polls of a window."""
+    return count_ends(replace(traces_of(spark, rows), window=window))
+
+
+def went(counters: Counters) -> tuple[float, float, dict[str, float], int]:
+    """How far counters went in all."""
+    dropped = {cause: float(each.sum()) for cause, each in counters.dropped.items() if each.sum()}
+    return float(counters.entered.sum()), float(counters.again.sum()), dropped, counters.polls
+
+
+def test_counters_of_parts_add_up_to_those_of_all_at_once(spark: SparkSession) -> None:
+    """Two partitions, one of them reset; drops that begin, and are not told in all polls."""
+    rows = []
+    for part, reset_at in (("a", 999), ("b", 47)):
+        entered = again = expired = 0
+        for second in range(80):
+            entered, again = (0, 0) if second == reset_at else (entered + 7, again + second // 20)
+            expired = 0 if second == reset_at else expired + (second > 30)
+            causes = {"full": 5} | ({"expired": expired} if expired else {})
+            text = json.dumps(causes, separators=(",", ":"), sort_keys=True)
+            rows.append(("q", part, second, entered, entered, again, None if second % 3 else text))
+    columns = ["queue", "part", "at_s", "entered", "done", "redelivered", "dropped"]
+    polls = pd.DataFrame(rows, columns=columns)
+    length_ns = 20 * SECOND
+    windows = [TraceWindow(from_ns=EPOCH + n * length_ns, until_ns=EPOCH + (n + 1) * length_ns)
+               for n in range(4)]  # fmt: skip
+    whole = TraceWindow(from_ns=EPOCH, until_ns=EPOCH + 4 * length_ns)
+    (at_once,) = read_counters(ends_of(spark, polls, whole)).values()
+    # Partition b counts 46 steps, loses the one of its reset, and counts 32 more.
+    assert went(at_once)[0] == 7 * (79 + 46 + 32)
+    assert went(at_once)[2] == {"expired": (78 - 30) + (45 - 30) + (78 - 48)}
+    parts = [ends_of(spark, polls, each) for each in windows]
+    (together,) = read_counters(pd.concat(parts)).values()
+    assert went(together) == went(at_once)
+    numbered = [each.assign(batch=each["batch"] // 8) for each in parts]
+    coarse = coarser_ends(pd.concat([each.assign(batch=each["batch"] + 4 * n)
+                                     for n, each in enumerate(numbered)]))  # fmt: skip
+    assert len(coarse) < 40 < len(pd.concat(parts))
+    (put_together,) = read_counters(coarse).values()
+    assert went(put_together) == went(at_once)
+    unwatched = [each.assign(stretch=n) for n, each in enumerate(parts)]
+    (apart,) = read_counters(pd.concat(unwatched)).values()
+    assert went(apart)[0] == went(at_once)[0] - 7 * 3 * 2  # what lies between parts is not known

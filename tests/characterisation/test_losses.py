@@ -11,7 +11,7 @@ import pytest
 from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.losses import reach_by_publisher
-from tidings.characterisation.job import collect
+from tidings.characterisation.job import collect, observed_in
 from tidings.characterisation.statistics import LOST, REACHED
 from tidings.model.outcome import KEYS, LOSSES
 from tidings.model.reading import loads
@@ -76,13 +76,13 @@ def seen(traces):
 
 
 def losses(traces, seen, base) -> pd.DataFrame:
-    found = fit(traces, seen, traces.window, base).measured.subscribers
+    found = fit(observed_in(traces), seen, traces.window, base).measured.subscribers
     return found.set_index("subscriber")
 
 
 @pytest.mark.parametrize("table", ["subscribers", "pairs"])
 def test_losses_by_cause_are_exactly_those_of_the_recorded_run(recording, traces, seen, table):
-    measured = fit(traces, seen, traces.window, loads(SYSTEM)).measured
+    measured = fit(observed_in(traces), seen, traces.window, loads(SYSTEM)).measured
     keys = list(KEYS[table])
     found, truth = (
         getattr(each, table).set_index(keys).sort_index() for each in (measured, recording.outcome)

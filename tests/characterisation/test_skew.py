@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.count.deliveries import delivery_statistics
 from tidings.characterisation.count.hops import used_hops, with_reconstructed_starts
-from tidings.characterisation.count.journeys import Places, sighting_statistics
+from tidings.characterisation.count.journeys import VantagePoints, sighting_statistics
 from tidings.characterisation.count.links import loss_run_statistics
 from tidings.characterisation.count.publications import exact_lifetimes, interval_statistics
 from tidings.characterisation.fit.channels import loss_runs
@@ -173,7 +173,9 @@ def test_deliveries_without_an_id_are_not_all_one_task_s(tables, most_read, hot_
 
 def test_how_far_events_came_asks_for_events_not_for_keys(tables, most_read, hot_rows):
     brokers = ("hot b", *(f"b{n}" for n in range(50)))
-    places = Places(brokers=brokers, links=(), publishers=("hot p", *(f"p{n}" for n in range(50))))
+    places = VantagePoints(
+        brokers=brokers, links=(), publishers=("hot p", *(f"p{n}" for n in range(50)))
+    )
     statistic = sighting_statistics(tables["hops"], tables["publications"], WINDOW, places)
     found, most = most_read(statistic, "sightings")
     assert most < hot_rows / 2

@@ -27,7 +27,7 @@ from tidings.characterisation.fit.rapidity import (
     read_spreading,
 )
 from tidings.errors import InvalidTracesError
-from tidings.prediction.peers.notification_loss import exact_share
+from tidings.theory.peers.notification_loss import exact_share
 from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000

@@ -19,12 +19,18 @@ from tidings.characterisation.count.deliveries import (
     delivery_statistics,
     subscription_statistics,
 )
+from tidings.characterisation.count.handlings import handling_statistics, pickup_statistics
 from tidings.characterisation.count.hops import (
     HOP_STATISTICS,
     hop_statistics,
     with_reconstructed_starts,
 )
-from tidings.characterisation.count.journeys import SIGHTING_STATISTICS, Places, sighting_statistics
+from tidings.characterisation.count.journeys import (
+    SIGHTING_STATISTICS,
+    VantagePoints,
+    sighting_statistics,
+)
+from tidings.characterisation.count.link_hours import split_hours
 from tidings.characterisation.count.links import (
     PROBE_STATISTICS,
     arrived_at_brokers,
@@ -295,6 +301,37 @@ def test_probes_give_delay_and_loss_by_direction(table, frame):
     pd.testing.assert_frame_equal(*both, check_dtype=False, rtol=1e-12)
 
 
+def test_delays_are_counted_by_hour_of_the_week_beside_their_lengths(table, frame):
+    """The first hour of 1970 is the one that all are counted from; what is lost has none."""
+    hour = 3600 * S
+    rows = [
+        ("a", "b", 0, S),
+        ("a", "b", 5, 3 * S + 5),
+        ("a", "b", hour - 1, hour + S - 1),  # an hour is that of sending
+        ("a", "b", hour, 2 * S + hour),
+        ("a", "b", 168 * hour, S + 168 * hour),
+        ("a", "b", 169 * hour, None),
+        ("b", "a", 170 * hour, S + 170 * hour),
+        ("", "a", 0, S),
+        ("b", "a", 5, 4),
+    ]
+    counts = bring_here(probe_statistics(table("probes", rows), hours=True), "probes")
+    delays, hours = split_hours(counts)
+    plain = bring_here(probe_statistics(table("probes", rows)), "probes")
+    keys = ["reason", "source", "target", "bin"]
+    both = [each[list(plain)].sort_values(keys, ignore_index=True) for each in (delays, plain)]
+    pd.testing.assert_frame_equal(*both, check_dtype=False)
+    found = {
+        (row.source, row.target, row.hour): (row.count_, row.total_s, row.highest_s)
+        for row in hours.rename(columns={"count": "count_"}).itertuples()
+    }
+    assert found == {
+        ("a", "b", 0): (4, 6.0, 3.0),
+        ("a", "b", 1): (1, 2.0, 2.0),
+        ("b", "a", 2): (1, 1.0, 1.0),
+    }
+
+
 def test_links_without_probes_are_told_from_both_of_their_ends(table):
     hops = table(
         "hops",
@@ -440,7 +477,7 @@ def test_events_are_followed_to_where_they_were_last_seen(table, links):
         ],
     )
     measured = WINDOW.shortened(2.0)
-    places = Places(brokers=("hub", "east", "west"), links=links, publishers=("p", "q"))
+    places = VantagePoints(brokers=("hub", "east", "west"), links=links, publishers=("p", "q"))
     found = sighting_statistics(hops, table("publications", COPIED), measured, places)
     assert places.are_few == (links is not None)
     assert found_schema(found) == schema(SIGHTING_STATISTICS)
@@ -467,7 +504,7 @@ def test_events_sent_where_none_was_known_to_go_are_noticed(table):
     published = [("e1", "p", "hub", 0, "{}", None, 5), ("e2", "p", "hub", 0, "{}", None, 5)]
     for target, unforeseen in (("east", set()), ("alice", set()), ("west", {(2,)})):
         hops = [(event, "hub", "p", 0, 0, S, ["east", target]) for event in ("e1", "e2")]
-        places = Places(
+        places = VantagePoints(
             brokers=("hub", "east", "west"), links=(("hub", "east"),), publishers=("p",)
         )
         rows = table("hops", hops), table("publications", published)
@@ -476,7 +513,7 @@ def test_events_sent_where_none_was_known_to_go_are_noticed(table):
 
 def test_journeys_are_lists_where_bits_do_not_suffice():
     names = [f"b{n}" for n in range(64)]
-    few = Places(brokers=tuple(names[:62]), links=tuple(pairwise(names[:63])))
+    few = VantagePoints(brokers=tuple(names[:62]), links=tuple(pairwise(names[:63])))
     assert few.are_few
     assert not replace(few, brokers=tuple(names[:63])).are_few
     assert not replace(few, links=tuple(pairwise(names))).are_few
@@ -492,6 +529,14 @@ STATISTICS = {
     "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 2),
     "starts": (lambda t: with_reconstructed_starts(t["hops"]), 1),
     "probes": (lambda t: probe_statistics(t["probes"]), 1),
+    # the cells once more where delays are counted by length and by hour
+    "probes by hour": (lambda t: probe_statistics(t["probes"], hours=True), 2),
+    "crossings by hour": (
+        lambda t: crossing_statistics(
+            sent_by_brokers(t["hops"]), arrived_at_brokers(t["hops"]), hours=True
+        ),
+        4,
+    ),
     "crossings": (
         lambda t: crossing_statistics(sent_by_brokers(t["hops"]), arrived_at_brokers(t["hops"])),
         3,
@@ -503,13 +548,15 @@ STATISTICS = {
             t["hops"],
             t["publications"],
             WINDOW,
-            Places(brokers=("b",), links=(), publishers=("p",)),
+            VantagePoints(brokers=("b",), links=(), publishers=("p",)),
         ),
         4,
     ),
     # hops and publications once each by event, then the cells once
     "sightings as lists": (
-        lambda t: sighting_statistics(t["hops"], t["publications"], WINDOW, Places(brokers=("b",))),
+        lambda t: sighting_statistics(
+            t["hops"], t["publications"], WINDOW, VantagePoints(brokers=("b",))
+        ),
         3,
     ),
     # deliveries and publications once each by event, then the cells twice
@@ -519,6 +566,10 @@ STATISTICS = {
         lambda t: delivery_statistics(t["deliveries"], each_once(t["publications"]), WINDOW),
         4,
     ),
+    # what was handled comes together by event, then the cells twice
+    "handlings": (lambda t: handling_statistics(t["deliveries"], WINDOW), 3),
+    # rows once, by group and slot of time, and their cells
+    "pickups": (lambda t: pickup_statistics(t["deliveries"], WINDOW), 2),
     # equal rows come together first, then the cells
     "subscriptions": (lambda t: subscription_statistics(t["subscriptions"]), 2),
     # lives are told by subscription, stays by subscriber

@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.count.cells import no_cells
 from tidings.characterisation.count.deliveries import (
-    Steps,
+    SubscriptionSteps,
     delivery_statistics,
     find_churners,
     subscription_statistics,
 )
-from tidings.characterisation.count.periods import stay_periods, stays
+from tidings.characterisation.count.periods import PERIOD_CELLS, stay_periods, stays
 from tidings.characterisation.fit.connectivity import fit_stays, with_stays
+from tidings.characterisation.fit.subscribers import changed_subscribers
 from tidings.characterisation.job import characterise
 from tidings.characterisation.statistics import UNASKED
 from tidings.model import reading
@@ -23,6 +25,7 @@ from tidings.model.system import Subscriber
 from tidings.model.trace_tables import DELIVERIES, PUBLICATIONS, SUBSCRIPTIONS
 from tidings.prediction.predict import predict
 from tidings.simulation.recording import record
+from tidings.traces.actions import bring_here
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 
@@ -50,6 +53,24 @@ STEPS = [
     *life("ann", 5, 90, None),
     *life("bob", 1, 0, None),
 ]
+
+
+@pytest.mark.parametrize(
+    ("lives", "changed"),
+    [
+        ([life("ann", 1, 0, None), life("bob", 1, -5, None)], []),
+        ([life("ann", 1, 0, None), life("bob", 1, 1, None)], ["bob"]),
+        ([life("ann", 1, 0, 20), life("bob", 1, 0, None)], ["ann"]),
+        ([life("ann", 1, 0, None), life("ann", 1, 5, None)], ["ann"]),
+    ],
+)
+def test_where_nobody_comes_or_goes_there_are_no_stays_to_look_for(frame, lives, changed):
+    subscriptions = frame([step for life in lives for step in life], SUBSCRIPTIONS.ddl)
+    counted = bring_here(subscription_statistics(subscriptions), "subscriptions")
+    assert changed_subscribers(counted, WINDOW) == changed
+    cells = bring_here(stay_periods(subscriptions, WINDOW), "subscriptions")
+    if not changed:  # which is what gathering puts in place of the query
+        pd.testing.assert_frame_equal(cells, no_cells(PERIOD_CELLS))
 
 
 def test_stays_are_subscriptions_that_overlap_and_cut_off_times_say_so(frame):
@@ -106,7 +127,7 @@ def test_wanted_is_what_was_published_while_a_subscription_for_it_stood(frame):
         DELIVERIES.ddl,
     )
     rows = frame(STEPS, SUBSCRIPTIONS.ddl)
-    steps = Steps(rows=rows, counted=subscription_statistics(rows).toPandas())
+    steps = SubscriptionSteps(rows=rows, counted=subscription_statistics(rows).toPandas())
     keys = publications.selectExpr("content", "xxhash64(content) as content_key").distinct()
     guests = find_churners(steps, publications, keys.toPandas(), WINDOW)
     pairs = {(row.event, row.subscriber, row.until_ns) for row in guests.pairs.collect()}
@@ -129,7 +150,7 @@ def test_wanted_is_what_was_published_while_a_subscription_for_it_stood(frame):
 
 def test_without_anybody_who_comes_and_goes_nothing_is_looked_up(frame):
     rows = frame(life("bob", 1, 0, None), SUBSCRIPTIONS.ddl)
-    steps = Steps(rows=rows, counted=subscription_statistics(rows).toPandas())
+    steps = SubscriptionSteps(rows=rows, counted=subscription_statistics(rows).toPandas())
     assert find_churners(steps, rows, pd.DataFrame(), WINDOW) is None
 
 

@@ -31,11 +31,11 @@ from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.model.workload import NO_TIME
-from tidings.petri.cells import Cells, flatten
+from tidings.operational.analysing import analyse
+from tidings.petri.cells import NetCells, flatten
 from tidings.petri.generating import generate_net
 from tidings.petri.reading import checked
 from tidings.petri.traffic import solve_traffic
-from tidings.prediction.operational.analysing import analyse
 from tidings.simulation.recording import record, write_traces
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.window import TraceWindow
@@ -239,7 +239,7 @@ def test_resources_are_told_by_the_utilisation_law(statistics):
     at_disk = analyse(load).flows.query("centre == 'a disk'")
     assert sorted(at_disk["type"]) == ["", "7"]
     net = checked(generate_net(load))
-    rates = solve_traffic(Cells(net=flatten(net))).loads
+    rates = solve_traffic(NetCells(net=flatten(net))).loads
     busy = analyse(load).centres.set_index("centre")["utilisation"]
     assert rates["a/disk"] == pytest.approx(busy["a disk"], rel=1e-12)
     assert rates["a/cpu"] == pytest.approx(busy["a cpu"], rel=1e-12)

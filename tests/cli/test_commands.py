@@ -223,6 +223,19 @@ def test_the_time_left_is_of_all_that_is_needed_not_of_the_next_few(monkeypatch)
     assert task.left_s is None
 
 
+def test_steps_within_a_step_count_as_parts_of_it(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    task = console._Task("explaining")
+    task.begin("change 1 of 3: replication 1 of 4")
+    now[0] = 6.0
+    task.begin("change 1 of 3: replication 4 of 4")  # three quarters of it
+    assert task.left_s == pytest.approx(6.0 / 0.75 * (3 - 1.75))
+    now[0] = 8.0
+    task.begin("change 2 of 3: replication 1 of 4")
+    assert task.left_s == pytest.approx(8.0)
+
+
 def test_more_may_follow_what_is_at_least_needed(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])

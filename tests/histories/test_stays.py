@@ -21,7 +21,7 @@ from tidings.histories.stays import (
     measured_shares,
     stay_edges_s,
 )
-from tidings.prediction.peers.notification_loss import exact_share
+from tidings.theory.peers.notification_loss import exact_share
 
 _path = Path(__file__).parent / "conftest.py"
 _spec = importlib.util.spec_from_file_location("histories_made", _path)

@@ -50,6 +50,9 @@ USES = {
         ", disk: {service: 1ms, discipline: priority, priorities: {x: 1}}",
     ),
     "Channel.loss_burst": ("bursts of losses", "LINK", ", loss_burst: 2"),
+    "Channel.delay_by_time": (
+        "delays by time of day", "LINK", ", delay: 1s, delay_by_time: {slot: 12h, times: [1, 2]}"
+    ),
     "Channel.bandwidth": ("bandwidth", "LINK", ", bandwidth: 1Mbit/s"),
     "Channel.network": ("bandwidth", "LINK", ", network: wan"),
     "Channel.failure": ("failures", "LINK", ", failure: {mtbf: 1h, mttr: 1min}"),
@@ -132,12 +135,13 @@ PARTS_OF = {
     "Partitions": "Subscriber.consumers",
     "Fetch": "Subscriber.consumers",
     "Batch": "Publisher.batch",
+    "DailyDelays": "Channel.delay_by_time",
     "DailyRates": "Publisher.rates",
     "Publishing": "Publisher.publishes",
     "Burst": "Publisher.publishes",
     "Recovery": "System.recovery",
     "FailureGroup": "System.failure_groups",
-    "Network": "System.networks",
+    "SharedNetwork": "System.networks",
 }
 
 

@@ -8,12 +8,12 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workload
-from tidings.petri.cells import Cells, flatten
+from tidings.operational.analysing import analyse
+from tidings.petri.cells import NetCells, flatten
 from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.reading import checked
 from tidings.petri.simulating import simulate_net
 from tidings.petri.traffic import solve_traffic
-from tidings.prediction.operational.analysing import analyse
 
 SYSTEM = """
 tidings: 1
@@ -52,7 +52,7 @@ subscribers:
 def test_the_traffic_of_the_net_is_that_of_the_workload(forwarding, by):
     load = workload_of(loads(SYSTEM), by=by)
     net = checked(generate_net(load, forwarding=forwarding))
-    cells = Cells(net=flatten(net))
+    cells = NetCells(net=flatten(net))
     rates = solve_traffic(cells).rates_per_s
     found = analyse(load)
     for flow in range(len(load.flows)):
@@ -227,7 +227,7 @@ def parts_of_one(every, *shares):
 def test_events_of_no_flow_are_published_and_go_nowhere(every):
     load = parts_of_one(every, 0.2, 0.3, 0.0)
     net = checked(generate_net(load))
-    cells = Cells(net=flatten(net))
+    cells = NetCells(net=flatten(net))
     rates = dict(zip(cells.all, solve_traffic(cells).rates_per_s, strict=True))
     assert rates["a", "t0 of p"] == pytest.approx(0.1, rel=1e-12)
     assert rates["a", "t1 of p"] == pytest.approx(0.15, rel=1e-12)

@@ -9,7 +9,7 @@ from tidings.errors import InvalidNetError
 from tidings.model import yaml_text
 from tidings.model.laws import Exponential
 from tidings.petri.cells import flatten
-from tidings.petri.net import Arc, Mode, Net, Place, Queue, Transition
+from tidings.petri.net import Mode, Net, Place, Queue, TokenArc, Transition
 from tidings.petri.reading import (
     checked,
     dumps_net,
@@ -206,7 +206,7 @@ def test_a_net_built_in_python_is_checked_like_a_file():
         colours=("job",),
         places=(Place(name="cpu", queue=Queue(service=Exponential(mean_s=1.0))),),
         transitions=(
-            Transition(name="go", modes=(Mode(take=(Arc(place="disk", colour="jobs"),)),)),
+            Transition(name="go", modes=(Mode(take=(TokenArc(place="disk", colour="jobs"),)),)),
         ),
     )
     with pytest.raises(InvalidNetError) as told:

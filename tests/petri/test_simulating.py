@@ -16,7 +16,7 @@ from tidings.petri.compiling import compile_net
 from tidings.petri.net import DISCIPLINES
 from tidings.petri.reading import net_document
 from tidings.petri.simulating import replicate_net, simulate_net
-from tidings.petri.world import Window, make_world, run_world
+from tidings.petri.world import NetWindow, make_world, run_world
 
 
 def random_net(seed, *, closed):
@@ -61,7 +61,7 @@ def random_net(seed, *, closed):
 
 def played(model, end_s, seed=3):
     compiled = compile_net(model)
-    window = Window(end_s=end_s, max_tokens=100_000)
+    window = NetWindow(end_s=end_s, max_tokens=100_000)
     world = make_world(compiled, window, seed, 0)
     run_world(world, compiled, window)
     return compiled, world

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tidings.errors import UnstableError
-from tidings.petri.cells import Cells, flatten
+from tidings.petri.cells import NetCells, flatten
 from tidings.petri.reading import loads_net
 from tidings.petri.simulating import simulate_net
 from tidings.petri.traffic import refuse_overload, solve_traffic
@@ -29,7 +29,7 @@ transitions:
 
 
 def traffic(text):
-    return solve_traffic(Cells(net=flatten(loads_net(text))))
+    return solve_traffic(NetCells(net=flatten(loads_net(text))))
 
 
 def test_loops_and_forks_are_solved_exactly():

@@ -9,8 +9,8 @@ import pytest
 
 from planning.truths import played_by
 from tidings.prediction import predict as room
-from tidings.prediction.delay.distributions import Distributions
-from tidings.prediction.error_table import ErrorTable
+from tidings.theory.delay.distributions import Distributions
+from tidings.theory.error_table import ErrorTable
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.model.causes import KINDS, Cause
-from tidings.planning import budget as module
-from tidings.planning.budget import Remedy, explain
+from tidings.model.causes import KINDS, Cause, Cost
+from tidings.planning.budget import explain
+from tidings.planning.change_kinds import Change, times
+from tidings.planning.change_search import ChangeSearch, Remedy
 from tidings.planning.changes import changed
 from tidings.planning.remedies import promising
 from tidings.prediction.predict import predict
@@ -162,7 +163,7 @@ def test_costs_of_a_queue_are_what_the_closed_forms_say():
     """M/M/1 with μ = 10, λ = 5, τ = .3 s: as it is, without waiting, without service."""
     budget = explain(changed(reading.loads(QUEUE), ["lifetime all 300ms"]))
     now, unwaited, unserved = (1 - math.exp(-0.3 * rate) for rate in (5, 10, math.inf))
-    costs = {cause.kind: cost for cause, cost in budget.totals}
+    costs = {each.cause.kind: each.cost for each in budget.totals}
     assert costs["waiting"] == pytest.approx(unwaited - now, abs=1e-5)
     wait_alone = 1 - 0.5 * math.exp(-0.3 * 5)  # the wait is 0 half of the time
     assert costs["service"] == pytest.approx(wait_alone - now, abs=INVERTED)
@@ -213,16 +214,19 @@ def test_remedies_are_of_what_matters():
 
 @pytest.mark.parametrize(("off", "proven"), [(0.0, ["best"]), (0.006, ["best", "next"])])
 def test_changes_that_theory_cannot_tell_from_the_best_are_proven(off, proven, monkeypatch):
-    monkeypatch.setattr(module._Search, "_proof", lambda _, remedy: replace(remedy, error=0.0))
+    monkeypatch.setattr(ChangeSearch, "_proof", lambda _, remedy: replace(remedy, error=0.0))
     outcome = predict(two_brokers())
-    search = module._Search(
+    search = ChangeSearch(
         system=two_brokers(), everybody=outcome, target=None, progress=lambda _: None
     )
     search.__dict__["_before"] = outcome.on_time - off  # what theory says of the system as it is
     gains = {"best": 0.05, "next": 0.04, "far": 0.01}
-    tried = tuple(Remedy(changes=(n,), on_time=0.9, gain=gain) for n, gain in gains.items())
+    tried = tuple(
+        Remedy(changes=(Change("remove", name),), on_time=0.9, gain=gain)
+        for name, gain in gains.items()
+    )
     answers = search.proven(tried)
-    assert [each.change for each in answers if each.error is not None] == proven
+    assert [each.changes[0].target for each in answers if each.error is not None] == proven
     shares = [each.on_time - each.gain for each in answers if each.error is None]
     assert shares == pytest.approx([outcome.on_time] * (3 - len(proven)))  # one baseline for all
 
@@ -232,7 +236,7 @@ def test_the_command(tmp_path, capsys):
     path.write_text(TWO)
     assert run(["explain", str(path), "--json", "--no-remedies"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["causes"][0].keys() == {"cause", "place", "words", "cost"}
+    assert document["causes"][0].keys() == {"cause", "place", "words", "cost", "error"}
     assert len(document["subscribers"]) == 4
     assert run(["explain", str(path), "--limit", "2", "--no-remedies"]) == 0
     said = capsys.readouterr().out
@@ -259,7 +263,7 @@ def test_there_is_something_to_do_against_every_kind_of_cause(kind):
               "redelivery": "workers", "crashes": "workers", "back-pressure": "hub",
               "travel": "hub → far", "loss": "hub → far", "network": "wifi", "bursts": "p",
               "batches": "p", "away": "p", "deadline": ""}  # fmt: skip
-    totals = [(Cause(kind, places.get(kind, "hub")), 0.1)]
+    totals = [Cost(Cause(kind, places.get(kind, "hub")), 0.1)]
     tried = list(promising(system, predict(system, seconds=0.2, causes=False), totals))
     assert tried
     for changes in tried:
@@ -270,7 +274,7 @@ def test_there_is_something_to_do_against_every_kind_of_cause(kind):
 def test_names_with_of_and_colons_do_not_hide_a_slow_member():
     text = EVERYTHING.replace("  workers:", "  team of two:").replace("slow: {pro", '"s: 1": {pro')
     system = reading.loads(text)
-    totals = [(Cause("slow member", "s: 1 of team of two"), 0.1)]
+    totals = [Cost(Cause("slow member", "s: 1 of team of two"), 0.1)]
     ((change,),) = promising(system, predict(system, seconds=0.2, causes=False), totals)
     group = next(each for each in changed(system, [change]).subscribers if each.consumers)
     times_s = {each.name: each.processing.mean_s for each in group.consumers.members}
@@ -281,6 +285,6 @@ def test_against_back_pressure_whatever_is_full_gets_faster():
     system = reading.loads(QUEUE)
     (broker,) = (each.name for each in system.brokers)
     subscriber = system.subscribers[0].name
-    totals = [(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
+    totals = [Cost(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
     found = list(promising(system, predict(system), totals))
-    assert found == [(f"speed '{broker}' x2",), (f"processing '{subscriber}' x0.5",)]
+    assert found == [(times("speed", broker, 2.0),), (times("processing", subscriber, 0.5),)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,8 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.system import Recovery
-from tidings.planning.changes import VERBS, changed
+from tidings.planning.change_kinds import Change, times
+from tidings.planning.changes import VERBS, changed, read_change, sentence
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +179,46 @@ def test_what_cannot_be_is_said(system, change, said):
     with pytest.raises(InvalidInputError, match=said) as caught:
         changed(system, [change])
     assert f"'{change}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rate p x2", "rate p 5/s", "rate p {exponential: 2s}", "bursts all none",
+        "speed 'a hub' x1.25", 'service "o\'hara" {exponential: 3ms, per: subscription}',
+        "servers hub 4", "delay hub--east 1/3", "bandwidth hub--east 10Mbit/s",
+        "batch p {size: 10, linger: 5ms}", "availability hub 0.99",
+        "failure hub {mtbf: 9h, mttr: 5min}", "failure hub none", "connectivity at:hub none",
+        "ack_wait w 33.3333ms", "ack_wait w 30s", "crashes w none", "member w {m1: 5ms}",
+        "choose w least busy", "keys w even", "scheme none", "timeout none", "refresh 90min",
+        "remove hub--east", "move at:east to 'the hub'", "add 3 like alice",
+        "add 3 like alice at east", "broker new {service: {exponential: 1ms}, servers: 2}",
+        "link hub--new {delay: 2ms, back: {delay: 3ms}}",
+        "subscriber s {at: hub, wants: {topic: a}}",
+    ],
+)  # fmt: skip
+def test_the_sentence_of_a_change_says_all_of_it(text):
+    if "1/3" in text:  # a time with more digits than people write
+        change = Change("delay", "hub--east", Deterministic(value_s=1 / 3))
+    else:
+        change = read_change(text)
+    assert read_change(sentence(change)) == change
+
+
+def test_any_name_can_be_changed_where_no_sentence_could_hold_it():
+    name = """both ' and " in it, x2"""
+    system = replace(one_queue(), brokers=(replace(one_queue().brokers[0], name=name),))
+    faster = changed(system, [times("speed", name, 2.0)]).brokers[0]
+    assert faster.service.law.mean_s == system.brokers[0].service.law.mean_s / 2.0
+
+
+@pytest.mark.parametrize(
+    ("factor", "power", "found"),
+    [(2.0, 2.0, 4.0), (2.0, 0.5, 1.42), (0.5, 0.5, 0.707), (0.5, 4.0, 0.0625), (1.23, 1.0, 1.23)],
+)
+def test_a_scaled_factor_is_no_nearer_to_1_than_asked(factor, power, found):
+    change = times("speed", "hub", factor)
+    assert change.scaled(power) == times("speed", "hub", found)
 
 
 @pytest.mark.parametrize("verb", VERBS)

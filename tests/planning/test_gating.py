@@ -53,7 +53,7 @@ def test_causes_and_the_change_are_those_of_who_misses_its_target():
     assert document["remedy"]["verdict"] == MEETS
     assert after > 0.9
     enough = (1.0 + math.log(10.0) / 0.3) / 5.0  # times as fast: exactly 0.9 on time
-    assert 0.0 <= _factor(document["least"]["change"], "slow") - enough < 0.1
+    assert 0.0 <= _factor(gate.least, "slow") - enough < 0.1
 
 
 def test_the_smallest_change_is_enough_for_as_many_as_the_target_asks_for():
@@ -62,13 +62,13 @@ def test_the_smallest_change_is_enough_for_as_many_as_the_target_asks_for():
     assert hold(system, Target(share=0.97)).least is None
     two_of_three = hold(system, Target(share=0.97, of=2 / 3))
     enough = (40.0 + math.log(1 / 0.03) / 0.3) / 50.0
-    assert 0.0 <= _factor(two_of_three.least.change, "quick") - enough < 0.1
+    assert 0.0 <= _factor(two_of_three.least, "quick") - enough < 0.1
 
 
-def _factor(change, broker):
-    verb, name, factor = change.split()
-    assert (verb, name) == ("speed", f"'{broker}'")
-    return float(factor.removeprefix("x"))
+def _factor(remedy, broker):
+    ((verb, name, factor),) = remedy.changes
+    assert (verb, name) == ("speed", broker)
+    return factor.times
 
 
 def test_names_that_look_like_factors_are_left_alone():
@@ -87,11 +87,11 @@ def test_the_smallest_change_leaves_room_for_the_error_after_it(theory_off_by):
 def test_each_of_several_brokers_is_made_as_fast_as_it_needs():
     two = BRANCHES.replace("20ms", "30ms").replace("mean: 1s", "").replace("200ms", "2s")
     gate = hold(reading.loads(two), Target(share=0.9))
-    factors = [float(each.split(" x")[-1]) for each in gate.remedy.changes]
+    factors = [each.value.times for each in gate.remedy.changes]
     assert len(factors) == 2
     assert factors[0] < factors[1]
     assert gate.least is not None
-    least = [float(each.split(" x")[-1]) for each in gate.least.changes]
+    least = [each.value.times for each in gate.least.changes]
     assert least[1] - least[0] > 0.3
 
 

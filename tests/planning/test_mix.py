@@ -9,7 +9,7 @@ import tidings as td
 from tidings.errors import InvalidInputError
 from tidings.planning.evidence import MEETS, Target, foretell
 from tidings.planning.mix import cheapest_mix
-from tidings.prediction.theory import network_of
+from tidings.theory.answer import network_of
 
 # Two branches behind a hub; only the subscriber of one of them asks for anything.
 BRANCHES = """

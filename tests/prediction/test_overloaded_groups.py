@@ -59,7 +59,7 @@ def test_a_group_that_redeliveries_keep_busy_gets_nothing_in_time():
     outcome = td.predict(system, seconds=1.0)
     rows = outcome.subscribers.set_index("subscriber")
     assert rows.loc["slow", ["on_time", "lost_overload", "error"]].tolist() == [0, 1, 0]
-    assert [cause.words for cause, _ in causes_of(outcome)["slow"]] == [
+    assert [cause.words for cause, *_ in causes_of(outcome)["slow"]] == [
         "redeliveries of slow", "the queue of slow",
     ]  # fmt: skip
     assert rows.loc["plain", "on_time"] > 0.9

@@ -16,7 +16,7 @@ from tidings.model.reading import from_document, loads
 from tidings.prediction import predict as room
 from tidings.prediction.predict import predict
 from tidings.prediction.row_joining import joined
-from tidings.prediction.theory import TheoryAnswer
+from tidings.theory.answer import TheoryAnswer
 
 SYSTEM = loads(
     """
@@ -317,6 +317,21 @@ def test_a_queue_is_within_the_error_that_is_wanted():
         assert row["by"] == "simulation"
         assert 0 < row["error"] <= within
         assert abs(row["on_time"] - truth) <= 2.0 * row["error"]  # four standard errors
+
+
+def test_a_link_that_loses_everything_is_the_cause_of_it():
+    system = td.loads("""
+tidings: 1
+lifetime: 1s
+brokers: {a: {service: 1ms}, b: {service: 1ms}}
+links: [{between: [a, b], reliability: 0}]
+publishers: {p: {at: a, every: {exponential: 1s}, content: {event: {topic: x}}}}
+subscribers: {s: {at: b, wants: {}}}
+""")
+    answer = td.predict(system)
+    assert answer.subscribers["on_time"].tolist() == [0.0]
+    causes = answer.causes[["cause", "place", "cost"]].to_dict("records")
+    assert causes == [{"cause": "loss", "place": "a → b", "cost": 1.0}]
 
 
 def test_links_without_queues_are_theorys():

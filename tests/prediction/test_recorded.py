@@ -11,7 +11,7 @@ from tidings.model.reading import loads
 from tidings.prediction.recorded import PROMISE
 from tidings.simulation.network import compile_system
 from tidings.simulation.schedules import Replay
-from tidings.simulation.stretches import Stretch, equal_parts, events_in, play
+from tidings.simulation.stretches import RecordStretch, equal_parts, events_in, play
 
 LENGTH_S, SERVICE_S, LIFETIME_S = 8000.0, 0.1, 0.4
 
@@ -73,7 +73,7 @@ def test_a_record_that_is_looped_leaves_nothing_open(tmp_path):
 
 
 def test_parts_are_of_whole_cycles():
-    assert equal_parts(Replay(length_s=80.0, block_s=1.0, cycle_s=0.0))[-1] == Stretch(
+    assert equal_parts(Replay(length_s=80.0, block_s=1.0, cycle_s=0.0))[-1] == RecordStretch(
         begin=0.875, end=1.0
     )
     days = equal_parts(Replay(length_s=15.5, block_s=1.0, cycle_s=1.0))
@@ -91,7 +91,7 @@ def test_a_stretch_has_the_events_of_its_part_of_the_record_alone(tmp_path):
     assert events_in(compiled, parts).tolist() == expected.tolist()
     third = play(compiled, parts[2], length_s=record_s, most_s=np.inf, seed=1)
     assert third.wanted.tolist() == [expected[2]]
-    fast = play(compiled, Stretch(speed=4.0), length_s=record_s, most_s=np.inf, seed=1)
+    fast = play(compiled, RecordStretch(speed=4.0), length_s=record_s, most_s=np.inf, seed=1)
     assert fast.wanted.tolist() == [expected.sum()]
     assert fast.on_time[0] / fast.wanted[0] < third.on_time[0] / third.wanted[0]
     cut = play(compiled, parts[2], length_s=record_s, most_s=100.0, seed=1)

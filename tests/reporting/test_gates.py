@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from tidings.reporting.gates import gate_table, junit, markdown, sentences
 
 STANDING = {"on_time": 0.9}
-WAITING = [{"cause": "waiting", "place": "b", "words": "waiting at b", "cost": 0.3}]
+WAITING = [{"cause": "waiting", "place": "b", "words": "waiting at b", "cost": 0.3, "error": 0.02}]
 
 
 def row(name, verdict="misses", **other):
@@ -33,7 +33,7 @@ def test_a_failure_names_share_target_cause_and_change():
     text = junit(document(row("s"), remedy={**REMEDY, "verdict": "meets"}), "city.yaml")
     (failure,) = ElementTree.fromstring(text.encode()).iter("failure")
     assert failure.get("message") == (
-        "60.0 % ± 1 % on time, target 90.0 %: not met; waiting at b (30.0 %)"
+        "60.0 % ± 1 % on time, target 90.0 %: not met; waiting at b (30.0 ± 2.0 %)"
     )
     assert "speed 'b' x2" in failure.text
     assert "all targets are then met" in failure.text

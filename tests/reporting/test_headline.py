@@ -5,10 +5,11 @@ import math
 import pytest
 
 from tidings.model.outcome import Outcome, table
-from tidings.planning.budget import Aim, Remedy
-from tidings.planning.evidence import Standing
+from tidings.planning.change_kinds import Change
+from tidings.planning.change_search import Aim, Remedy
+from tidings.planning.evidence import TargetStanding
 from tidings.reporting import headline
-from tidings.reporting.reasons import Deadline, Explanation, Part, Reasons
+from tidings.reporting.reasons import Deadline, DelayPart, Explanation, Reasons
 
 
 def outcome(rows, *, brokers=(), links=(), source="measured"):
@@ -34,8 +35,8 @@ WAITING = Reasons(
     subscribers={
         "s0": Explanation(
             parts=(
-                Part(kind="wait", place="core", mean_s=0.6),
-                Part(kind="link", place="core → hub", mean_s=0.2),
+                DelayPart(kind="wait", place="core", mean_s=0.6),
+                DelayPart(kind="link", place="core → hub", mean_s=0.2),
             ),
             deadlines=(Deadline(lifetime_s=0.5, share=1.0),),
         )
@@ -157,7 +158,7 @@ def test_who_misses_nothing_needs_no_reason():
 
 def aim(verdict=None):
     """Who misses a target by 8.5 points, and what helps, or that nothing does."""
-    standing = Standing(
+    standing = TargetStanding(
         source="predicted",
         on_time=0.9,
         satisfied=0.5,
@@ -167,7 +168,7 @@ def aim(verdict=None):
         meets=False,
         tells="misses",
     )
-    changes = ("rate 'sale' 5/s",)
+    changes = (Change("rate", "sale", 5.0),)
     least = Remedy(changes=changes, on_time=0.955, gain=0.046, error=0.004, verdict=verdict or "")
     return Aim(standing=standing, least=least if verdict else None)
 

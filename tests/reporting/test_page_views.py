@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 from made_up_pages import SHAPES, TOPICS, made_up_report
-from tidings.model.study import Curves, Grid, Section
+from tidings.model.study import Curves, Section, TextTable
 
 pytestmark = pytest.mark.browser
 VIEWS = [
@@ -172,7 +172,9 @@ def test_events_are_grouped_by_broker_group_and_topic(opened, view):
 
 
 def test_the_menu_leads_to_every_section(opened, view):
-    section = Section(title="What if", exhibits=(Grid(title="a", columns=("b",), rows=(("c",),)),))
+    section = Section(
+        title="What if", exhibits=(TextTable(title="a", columns=("b",), rows=(("c",),)),)
+    )
     page = opened(made_up_report(sections=[section]), **view)
     links = page.locator("#menu a")
     assert links.count() == page.locator("main section").count()
@@ -245,7 +247,7 @@ def test_tables_are_saved_whole_with_plain_numbers(opened, view):
 
 
 def test_no_cell_of_a_saved_table_is_a_formula(opened, view):
-    grid = Grid(
+    grid = TextTable(
         title="Gains", columns=("change", "gain"), rows=((NASTY, "+1.2 %"), ("\t=1+1", "-3"))
     )
     report = made_up_report(

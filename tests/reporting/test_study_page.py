@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from studies.harness import study_tables
-from tidings.model.study import Curves, Finding, Grid, Scatter, Section, Study, Timeline
+from tidings.model.study import Curves, Finding, Scatter, Section, Study, TextTable, Timeline
 from tidings.reporting import figures
 from tidings.reporting.study_page import render_study, write_study
 
@@ -19,8 +19,8 @@ NASTY = "<script>alert(1)</script>&\"'"
 
 @pytest.fixture
 def study():
-    words = Grid(title="", columns=("model", "assumes"), rows=((NASTY, "nothing"),), names=2)
-    errors = Grid(
+    words = TextTable(title="", columns=("model", "assumes"), rows=((NASTY, "nothing"),), names=2)
+    errors = TextTable(
         title="Errors", columns=("setting", "law"), rows=(("uniform", "0.1234"),), caption="all"
     )
     clouds = {f"system {n}": ((0.25 * n, 0.5),) for n in (1, 2, 3)}
@@ -94,7 +94,7 @@ def test_decades_are_equally_far_apart_on_a_logarithmic_axis():
 
 def test_a_row_that_does_not_fit_its_columns_is_refused():
     with pytest.raises(ValueError, match="'t' has 2 columns"):
-        Grid(title="t", columns=("a", "b"), rows=(("only",),))
+        TextTable(title="t", columns=("a", "b"), rows=(("only",),))
 
 
 @pytest.mark.parametrize("most", [0.003, 0.09, 0.1, 0.161, 0.5, 1.0, 7.0])

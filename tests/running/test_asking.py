@@ -13,7 +13,7 @@ from tidings.cli.commands import app, run
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running.asking import Pages, hidden
 from tidings.running.nats_network import nats_network
-from tidings.running.nats_pages import Round, two_rounds
+from tidings.running.nats_pages import NatsRound, two_rounds
 from tidings.running.network import file_text
 from tidings.running.subject_shares import subject_rates
 
@@ -152,7 +152,7 @@ def test_events_of_a_full_mesh_go_straight_to_each_server():
             writer = {"cid": 2, "name": "writer", "in_msgs": 10 * second, "in_bytes": 90 * second}
             pages["connz"] = [reader] if name == "c" else [writer] if name == "b" else []
             servers[name.upper()] = pages
-        return Round(servers=servers, asked=())
+        return NatsRound(servers=servers, asked=())
 
     system = td.loads(file_text(nats_network(taken(1), taken(5))))
     (writer,) = system.publishers

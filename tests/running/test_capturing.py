@@ -20,7 +20,7 @@ from tidings.cli.capture import _import_all
 from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Names, attribute
-from tidings.running.capturing import Captured, Plan, capture
+from tidings.running.capturing import Captured, CapturePlan, capture
 from tidings.traces.importing import Imported
 
 nats = pytest.importorskip("nats")
@@ -101,7 +101,7 @@ def captured(spark, few_rows, tmp_path_factory):
         traffic.start()
         assert traffic.ready.wait(60), traffic.problem
         pages = tuple(cluster.pages.values())
-        plan = Plan(
+        plan = CapturePlan(
             url=cluster.url("east"), pages=pages, seconds=6.0, most_per_s=1e6, lifetime_s=0.02
         )
         (folder / "whole").mkdir()
@@ -212,7 +212,7 @@ def test_consumers_are_polled_into_a_folder_of_their_own(spark, captured):
 
 def test_silence_is_said(tmp_path):
     with nats_cluster(tmp_path) as cluster:
-        plan = Plan(url=cluster.url("east"), pages=(cluster.pages["east"],), seconds=1.0)
+        plan = CapturePlan(url=cluster.url("east"), pages=(cluster.pages["east"],), seconds=1.0)
         with pytest.raises(EngineError, match="nothing was published"):
             capture(plan, tmp_path)
 

@@ -14,7 +14,7 @@ from jetstream import jetstream_server, publish
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running import fetching as module
 from tidings.running import inbox as inbox_module
-from tidings.running.fetching import Feed, WebFiles, fetching
+from tidings.running.fetching import FetchedSource, WebFiles, fetching
 from tidings.running.inbox import Inbox
 from tidings.testbed.runs import HOST
 
@@ -88,7 +88,7 @@ def test_a_stream_is_fetched_piece_by_piece_and_once(server, tmp_path, monkeypat
     wanted = [f'{{"event":"{name}"}}' for name in ("a", "b", *range(10))]
     assert rows_in(inbox, "hops.jsonl") == wanted
     assert len(inbox.pieces()) == 3
-    feed = Feed(source, inbox)
+    feed = FetchedSource(source, inbox)
     publish(server, "ONE", ("deliveries", b'{"event":"c"}'))
     feed.fetch()
     feed.clear()

@@ -20,9 +20,9 @@ from tidings.errors import EngineError, InvalidInputError
 from tidings.running import kafka_rounds
 from tidings.running.kafka_network import kafka_network
 from tidings.running.kafka_rounds import (
-    Group,
     GroupMember,
-    Round,
+    KafkaGroup,
+    KafkaRound,
     client_settings,
     read_round,
     two_rounds,
@@ -33,7 +33,7 @@ WITHIN_S = 30.0
 
 
 def at(at_s, ends, *groups, refused=()):
-    return Round(at_s=at_s, brokers=3, ends=ends, groups=groups, asked=(), refused=refused)
+    return KafkaRound(at_s=at_s, brokers=3, ends=ends, groups=groups, asked=(), refused=refused)
 
 
 def logs(topic, *ends):
@@ -46,7 +46,7 @@ def billing(*committed, **more):
         GroupMember(name="b 2", partitions=(("orders", 1), ("orders", 3))),
     )
     more = {"members": members, "state": "stable"} | more
-    return Group(name="billing", committed=logs("orders", *committed), **more)
+    return KafkaGroup(name="billing", committed=logs("orders", *committed), **more)
 
 
 def two_readings(**more):
@@ -87,8 +87,8 @@ def test_what_is_assumed_is_marked_with_its_reason():
 
 
 def test_a_busy_group_is_not_assumed_to_be_overloaded():
-    first = at(0.0, logs("orders", 0), Group(name="g", committed=logs("orders", 0)))
-    second = at(1.0, logs("orders", 10_000), Group(name="g", committed=logs("orders", 9_000)))
+    first = at(0.0, logs("orders", 0), KafkaGroup(name="g", committed=logs("orders", 0)))
+    second = at(1.0, logs("orders", 10_000), KafkaGroup(name="g", committed=logs("orders", 9_000)))
     network = kafka_network(first, second)
     (group,) = td.loads(file_text(network)).subscribers
     assert group.processing.mean_s == pytest.approx(0.5 / 10_000)
@@ -161,7 +161,7 @@ def test_a_hostile_name_stays_a_name():
     name = 'x: {a}\n  evil: "y"\x1b[2J'
     first = at(0.0, logs(name, 0, 0))
     member = GroupMember(name=name, partitions=((name, 0), (name, 1)))
-    group = Group(name=name, members=(member,), committed=logs(name, 1, 1))
+    group = KafkaGroup(name=name, members=(member,), committed=logs(name, 1, 1))
     system = td.loads(file_text(kafka_network(first, at(1.0, logs(name, 5, 5), group))))
     assert system.subscribers[0].name == name
     assert system.subscribers[0].consumers.members[0].name == name
@@ -235,7 +235,7 @@ def test_groups_as_a_cluster_tells_them():
     told = read_round(Cluster(groups, described), ())
     assert told.ends == {("orders", 0): 9}  # not Kafka's own topics
     assert told.groups == (
-        Group(
+        KafkaGroup(
             name="billing",
             state="stable",
             committed={("orders", 0): 5},  # and nothing yet of the other

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tidings.serving.live import Settings
+from tidings.serving.live import ServeSettings
 from tidings.serving.server import serve
 from watched_folders import made_state, write_state
 
@@ -42,7 +42,7 @@ def served():
     with ExitStack() as running:
 
         def start(folder, *, host="127.0.0.1", port=0, **settings):
-            settings = Settings(folder=folder, **settings)
+            settings = ServeSettings(folder=folder, **settings)
             return Asker(running.enter_context(serve(settings, host=host, port=port)))
 
         yield start
@@ -63,7 +63,7 @@ def asker(tmp_path_factory):
     """Asks one server of such a folder, for tests that change nothing."""
     folder = tmp_path_factory.mktemp("watched")
     write_state(folder, made_state(FIVE))
-    with serve(Settings(folder=folder), port=0) as running:
+    with serve(ServeSettings(folder=folder), port=0) as running:
         yield Asker(running)
 
 
@@ -72,5 +72,5 @@ def locked(tmp_path_factory):
     """The same, of a server that wants a token."""
     folder = tmp_path_factory.mktemp("locked")
     write_state(folder, made_state(FIVE))
-    with serve(Settings(folder=folder, token="a-token-of-its-own"), port=0) as running:
+    with serve(ServeSettings(folder=folder, token="a-token-of-its-own"), port=0) as running:
         yield Asker(running)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.serving import folder as folders
-from tidings.serving.folder import Past, WatchedFolder
+from tidings.serving.folder import PastStates, WatchedFolder
 from tidings.watching.state import EVERYBODY, NOW_FILE, PAST_FILE
 from watched_folders import made_state, write_state
 
@@ -42,7 +42,7 @@ def test_a_link_is_not_followed(tmp_path):
 
 
 def test_the_past_is_a_series_that_grows(tmp_path):
-    past = Past(tmp_path)
+    past = PastStates(tmp_path)
     assert past.series(EVERYBODY)["at_s"] == []
     states = [write_state(tmp_path, made_state(["a"])) for _ in range(3)]
     assert past.series("a")["at_s"] == [each.at_ns / 1e9 for each in states]
@@ -58,7 +58,7 @@ def test_the_past_is_a_series_that_grows(tmp_path):
 def test_no_name_is_taken_for_another(tmp_path):
     names = ['q"alice', "alice", ',"alice', "x,", 'alice":[1],"', "alicé", "alice\\", "a]b"]
     write_state(tmp_path, made_state(names))
-    past = Past(tmp_path)
+    past = PastStates(tmp_path)
     measured = {name: past.series(name)["measured"][0] for name in names}
     assert measured == {
         each.name: each.measured.share for each in made_state(names).standings if each.name
@@ -69,7 +69,7 @@ def test_no_name_is_taken_for_another(tmp_path):
 def test_half_a_line_is_read_when_it_is_whole(tmp_path):
     line = made_state(["a"]).past_line() + "\n"
     file = tmp_path / PAST_FILE
-    past = Past(tmp_path)
+    past = PastStates(tmp_path)
     file.write_text("{cut by a crash\n" + line + line[:40])
     assert len(past.series("a")["at_s"]) == 1
     file.write_text("{cut by a crash\n" + line + line)
@@ -79,9 +79,9 @@ def test_half_a_line_is_read_when_it_is_whole(tmp_path):
 def test_of_a_long_past_the_end_is_kept(tmp_path, monkeypatch):
     lines = [made_state(["a"], at_ns=index * 10**9).past_line() + "\n" for index in range(10)]
     monkeypatch.setattr(folders, "MOST_PAST_BYTES", int(3.5 * len(lines[-1])))
-    past = Past(tmp_path)
+    past = PastStates(tmp_path)
     for line in lines:
         with (tmp_path / PAST_FILE).open("a") as file:
             file.write(line)
         grown = past.series(EVERYBODY)["at_s"]
-    assert grown == Past(tmp_path).series(EVERYBODY)["at_s"] == [7.0, 8.0, 9.0]
+    assert grown == PastStates(tmp_path).series(EVERYBODY)["at_s"] == [7.0, 8.0, 9.0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tidings.serving import live
-from tidings.serving.live import Settings
+from tidings.serving.live import ServeSettings
 from tidings.serving.server import serve
 from watched_folders import ALARM, SECOND, made_state, write_state, write_system
 
@@ -78,7 +78,7 @@ def test_two_tabs_show_a_planted_alarm_without_a_reload(served, opened, folder):
 
 def test_it_survives_a_server_that_ends_and_starts_again(opened, folder, monkeypatch):
     monkeypatch.setattr(live, "RETRY_MS", 100)
-    settings = Settings(folder=folder)
+    settings = ServeSettings(folder=folder)
     with serve(settings, port=0) as running:
         page = opened(running.url)
         page.locator("#status", has_text="State of").wait_for()
@@ -158,7 +158,7 @@ def test_the_saved_page_needs_no_server(opened, tmp_path, browser):
     folder.mkdir()
     names = [f"client {index}" for index in range(400)]
     write_state(folder, made_state([*names, HOSTILE[0]]))
-    with serve(Settings(folder=folder), port=0) as running:
+    with serve(ServeSettings(folder=folder), port=0) as running:
         page = opened(running.url)
         with page.expect_download(timeout=PATIENCE_MS) as download:
             page.get_by_text("Save this page").click()

@@ -25,7 +25,7 @@ from opentelemetry.trace import SpanKind
 import span_samples as samples
 from tidings.cli.commands import run
 from tidings.serving.listening import listen
-from tidings.serving.receiver import JSON, PATH, PROTOBUF, Receiver, Settings
+from tidings.serving.receiver import JSON, PATH, PROTOBUF, ReceiveSettings, SpanReceiver
 
 PATIENCE_S = 60.0
 TOKEN = "a-token-of-its-own"
@@ -62,7 +62,7 @@ def sender(tmp_path):
     with contextlib.ExitStack() as running:
 
         def start(**settings):
-            receiver = Receiver(Settings(folder=tmp_path / "spans", **settings))
+            receiver = SpanReceiver(ReceiveSettings(folder=tmp_path / "spans", **settings))
             token = settings.get("token", "")
             return Sender(
                 receiver, running.enter_context(listen(receiver.app(), port=0, token=token))

@@ -20,7 +20,7 @@ import pytest
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model.writing import write_file
-from tidings.serving.live import Settings
+from tidings.serving.live import ServeSettings
 from tidings.serving.monitoring import FILES
 from tidings.serving.server import serve
 from watched_folders import made_state, write_state, write_system
@@ -110,7 +110,7 @@ def test_all_who_listen_are_told(served, folder):
 
 
 def test_the_server_ends_while_pages_are_open(folder):
-    with serve(Settings(folder=folder), port=0) as server:
+    with serve(ServeSettings(folder=folder), port=0) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         connection.request("GET", "/events")
         answer = connection.getresponse()
@@ -262,7 +262,7 @@ def test_a_token_opens_the_door(locked):
 def test_anywhere_but_on_loopback_a_token_is_needed(folder):
     with (
         pytest.raises(InvalidInputError, match=r"0\.0\.0\.0 needs a token"),
-        serve(Settings(folder=folder), host="0.0.0.0", port=0),
+        serve(ServeSettings(folder=folder), host="0.0.0.0", port=0),
     ):
         pass
 
@@ -271,7 +271,7 @@ def test_anywhere_but_on_loopback_a_token_is_needed(folder):
 def test_a_token_that_can_be_guessed_or_not_sent_is_refused(folder, token):
     with (
         pytest.raises(InvalidInputError, match="wants 16 or more"),
-        serve(Settings(folder=folder, token=token), port=0),
+        serve(ServeSettings(folder=folder, token=token), port=0),
     ):
         pass
 

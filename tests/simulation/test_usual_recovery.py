@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidings.model.reading import loads
-from tidings.prediction.theory import answer_by_theory
 from tidings.simulation.run import simulate
+from tidings.theory.answer import answer_by_theory
 
 TEXT = """
 tidings: 1

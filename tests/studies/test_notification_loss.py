@@ -28,8 +28,8 @@ from studies.notification_loss.overlays import (
 )
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
-from tidings.prediction.peers.notification_loss import exact_share
 from tidings.prediction.predict import predict
+from tidings.theory.peers.notification_loss import exact_share
 
 SMALL = TransitStub(transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=4)
 LINE = Overlay(parents=np.array([-1, 0, 1, 2]), hop_s=np.array([0.0, 1.0, 2.0, 4.0]))

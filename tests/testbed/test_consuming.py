@@ -17,7 +17,7 @@ from real_servers import latest_s, skip_if_later
 from tidings.errors import UnsupportedError
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import Stop, TestbedOptions
-from tidings.testbed.tables import handled_by_groups, lateness, manifest
+from tidings.testbed.tables import handled_by_groups, lateness, manifest, trace_tables
 
 pytestmark = pytest.mark.slow
 
@@ -195,6 +195,44 @@ def test_partitions_keep_to_their_owners():
     assert abs(share - 0.3) < 4.0 * math.sqrt(0.21 / len(run.published))
 
 
+def test_who_has_which_partitions_makes_delays_long_or_short_as_predicted():
+    """Skewed keys; the worst way is the one that shares partitions out by their numbers."""
+    ways = {"worst": "['1', '1', '1', '2', '2', '2']", "best": "['1', '2', '2', '2', '1', '1']"}
+    partitions = "count: 6, shares: [0.408, 0.204, 0.136, 0.102, 0.082, 0.068]"
+    asking = "count: 2, prefetch: 2, choose: longest waiting"
+    service_s, found = 0.02, {}
+    for way, owners in ways.items():
+        system = groups(
+            f", consumers: {{{asking}, partitions: {{{partitions}, owners: {owners}}}}}",
+            rate=45,
+            count=4,
+            processing=f"{{deterministic: {service_s}s}}",
+        )
+        run = run_of(system, 8.0)
+        skip_if_later(run, 0.1)
+        at_s = {each.event: each.at_s for each in run.published}
+        measured = [each.received_s - run.start_s - at_s[each.event] for each in run.deliveries]
+        predicted = (
+            td.simulate(system, duration_s=8.0, warmup_s=0.0, replications=20, seed=2)
+            .subscribers["delay_p99_s"]
+            .mean()
+        )
+        found[way] = p99_s = float(np.quantile(measured, 0.99))
+        assert p99_s == pytest.approx(p99_of_members(run, at_s, service_s), rel=0.1)
+        assert p99_s == pytest.approx(predicted, rel=0.4)  # 1,440 events: 10 % is one error
+    assert found["worst"] > 1.2 * found["best"]
+
+
+def p99_of_members(run, at_s, service_s):
+    """What members that lose no time between events would need, given what each of them got."""
+    free_s, delays_s = {}, []
+    for each in sorted(run.handlings, key=lambda one: at_s[one.event]):
+        whose = each.subscriber, each.member
+        free_s[whose] = max(at_s[each.event], free_s.get(whose, 0.0)) + service_s
+        delays_s.append(free_s[whose] - at_s[each.event])
+    return np.quantile(delays_s, 0.99)
+
+
 @pytest.mark.parametrize(
     ("consumers", "why"),
     [
@@ -209,3 +247,22 @@ def test_partitions_keep_to_their_owners():
 def test_what_servers_do_not_do_is_refused(consumers, why):
     with pytest.raises(UnsupportedError, match=why):
         run_testbed(groups(consumers))
+
+
+def test_traces_tell_which_member_handled_what_and_since_when():
+    """Of a partitioned group: every handling, by the owner of its partition, in its own time."""
+    partitions = '{count: 3, shares: [0.5, 0.3, 0.2], owners: ["1", "2", "2"]}'
+    system = groups(
+        f", consumers: {{count: 2, partitions: {partitions}}}",
+        rate=20,
+        processing="{deterministic: 20ms}",
+    )
+    run = run_of(system, 3.0)
+    rows = trace_tables(run)["deliveries"].to_pandas()
+    assert len(rows) == len(run.handlings) > 30
+    owners = set(zip(rows["member"], rows["part"], strict=True))
+    assert owners == {("1", "0"), ("2", "1"), ("2", "2")}
+    took_ms = (rows["received_ns"] - rows["started_ns"]) / 1e6
+    assert took_ms.min() >= 20.0 - 1e-3
+    skip_if_later(run, 0.02)
+    assert took_ms.median() < 40.0

@@ -28,7 +28,7 @@ from tidings.testbed.relays import Lane, Relay
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import HOST, TestbedOptions
 from tidings.testbed.servers import ServerPlan, free_ports, servers
-from tidings.testbed.stations import Station
+from tidings.testbed.stations import BrokerStation
 from tidings.testbed.tables import doubts, manifest, trace_tables
 
 
@@ -201,7 +201,7 @@ def test_a_port_that_a_relay_finds_taken_is_told():
 
 @pytest.mark.slow
 def test_a_relay_that_dies_ends_the_run_and_the_traces_are_kept(tmp_path, monkeypatch, capsys):
-    serve, served = Station.serve, []
+    serve, served = BrokerStation.serve, []
 
     def until_it_breaks(self, arrival_s):
         served.append(arrival_s)
@@ -209,7 +209,7 @@ def test_a_relay_that_dies_ends_the_run_and_the_traces_are_kept(tmp_path, monkey
             raise RuntimeError("a bug of ours")
         return serve(self, arrival_s)
 
-    monkeypatch.setattr(Station, "serve", until_it_breaks)
+    monkeypatch.setattr(BrokerStation, "serve", until_it_breaks)
     (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
     words = ["testbed", "run", str(tmp_path / "line.yaml"), "--to", str(tmp_path / "traces")]
     assert command([*words, "--warmup", "0s", "--duration", "20s"]) not in (0, None)

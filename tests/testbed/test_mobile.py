@@ -15,7 +15,7 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
-from tidings.testbed.stations import Gate, gate, periods
+from tidings.testbed.stations import PeerGate, gate, periods
 from tidings.testbed.tables import lateness, trace_tables
 
 pytestmark = pytest.mark.slow
@@ -115,7 +115,7 @@ def test_sessions_are_in_the_traces_and_coming_back_is_timed(run):
 
 
 def test_a_gate_hands_over_only_while_it_is_open():
-    own = Gate(service=lambda: 2.0, periods=iter([(1.0, 4.0), (10.0, 13.0), (20.0, 99.0)]))
+    own = PeerGate(service=lambda: 2.0, periods=iter([(1.0, 4.0), (10.0, 13.0), (20.0, 99.0)]))
     assert [own.serve(at) for at in (0.0, 0.0, 2.0, 30.0)] == [3.0, 11.0, 13.0, 32.0]
 
 

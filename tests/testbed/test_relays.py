@@ -10,7 +10,7 @@ from tidings.testbed.journal import Journal
 from tidings.testbed.relays import Lane, Relay
 from tidings.testbed.runs import HOST
 from tidings.testbed.servers import free_ports
-from tidings.testbed.stations import Station
+from tidings.testbed.stations import BrokerStation
 
 EVENTS = [b"PUB ev.x 2\r\n%02d\r\n" % number for number in range(20)]
 SERVICE_S = 0.005
@@ -19,7 +19,7 @@ SERVICE_S = 0.005
 def relay_to(behind_port, port, *, outlasts):
     up = Lane(
         name="p→a", source="p", delay=lambda: 0.02, is_lost=lambda: False, broker="a",
-        station=Station(service=lambda: SERVICE_S), outlasts_sender=outlasts,
+        station=BrokerStation(service=lambda: SERVICE_S), outlasts_sender=outlasts,
     )  # fmt: skip
     down = Lane(name="a→p", source="a", delay=lambda: 0.0, is_lost=lambda: False)
     return Relay(port, behind_port, (up, down), Journal())

@@ -11,10 +11,11 @@ import pytest
 import tidings as td
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS
+from tidings.characterisation.fit.queues import Counters
 from tidings.model.outcome import Outcome, table
-from tidings.watching.counts import Counts, Stretch
+from tidings.watching.counts import EventCounts, Stretch
 from tidings.watching.reference import learnt_values
-from tidings.watching.standing import Look, alarms, queues, standings, travelled_longer
+from tidings.watching.standing import Known, Look, alarms, queues, standings, travelled_longer
 from tidings.watching.state import EVERYBODY
 
 MINUTE_NS = 60_000_000_000
@@ -102,7 +103,7 @@ def stretches(bob=0.99, eve=0.99, minutes=60):
     """An hour of a minute each, with these shares."""
 
     def counts(share):
-        return Counts(wanted=3000, delivered=round(3000 * share), on_time=round(3000 * share))
+        return EventCounts(wanted=3000, delivered=round(3000 * share), on_time=round(3000 * share))
 
     return [
         Stretch(
@@ -117,8 +118,8 @@ def stretches(bob=0.99, eve=0.99, minutes=60):
 def a_look(**changes):
     foretold = outcome("predicted", bob=0.99, eve=0.99)
     usual = Look(
-        system=SYSTEM, expected=foretold, predicted=foretold, stretches=stretches(), found=learnt(),
-        window_s=600.0, look_s=60.0,
+        known=Known(system=SYSTEM, expected=foretold), predicted=foretold, stretches=stretches(),
+        found=learnt(), window_s=600.0, look_s=60.0,
     )  # fmt: skip
     return replace(usual, **changes)
 
@@ -192,9 +193,63 @@ def test_events_that_wait_are_told_of_when_they_will_for_long():
     assert (alarm.kind, alarm.where, alarm.size) == ("backlog", ("hub",), pytest.approx(50.0))
     assert "gone after 199 s" in alarm.cause
     usual = outcome("predicted", 0.9, bob=0.99, eve=0.99)
-    assert alarms(replace(look, expected=usual)) == []
+    assert alarms(replace(look, known=Known(system=SYSTEM, expected=usual))) == []
 
 
 def test_events_that_travel_longer_than_the_margin_are_noticed():
     assert travelled_longer(learnt(), 1.0) == ["bob"]
     assert travelled_longer(learnt(), 6.0) == []
+
+
+def counted(shares, minutes=1.0, a_batch=100.0, dropped=None):
+    """A queue of which these shares, batch by batch, were handed out again."""
+    entered = np.full(32, a_batch)
+    return Counters(
+        polls=64, from_ns=0, until_ns=round(minutes * MINUTE_NS), entered=entered,
+        again=np.asarray(shares) * entered,
+        dropped={} if dropped is None else {"expired": dropped * entered},
+    )  # fmt: skip
+
+
+def test_redeliveries_and_drops_that_grow_are_named():
+    before = {"bob": counted([0.01, 0.03] * 16, minutes=32.0)}
+    look = a_look(queues={"bob": counted([0.28, 0.32] * 16)}, queues_before=before)
+    (alarm,) = alarms(look)
+    assert alarm.what == "queue bob hands out more events again"
+    assert (alarm.where, alarm.unit) == (("bob",), "times the share of redeliveries")
+    assert alarm.size == pytest.approx(15.0)
+    assert alarm.since_ns == look.stretches[-1].from_ns
+    assert "it was 0.02 and is 0.3" in alarm.cause
+    dropping = a_look(queues={"bob": counted([0.02] * 32, dropped=0.1)}, queues_before=before)
+    (alarm,) = alarms(dropping)
+    assert (alarm.what, alarm.unit) == (
+        "queue bob drops more events (expired)", "of events dropped"
+    )  # fmt: skip
+    assert alarm.where == ("bob",)
+    assert alarms(a_look(queues=before, queues_before=before)) == []
+    sure = {"bob": counted([0.012] * 32, a_batch=1e6)}
+    trifle = a_look(queues={"bob": counted([0.02] * 32, a_batch=1e6)}, queues_before=sure)
+    assert alarms(trifle) == []  # certain, and less than a hundredth of events
+    assert alarms(a_look(queues=look.queues)) == []  # nothing is known of earlier
+
+
+def test_redeliveries_that_came_in_a_burst_before_may_come_so_again():
+    """A consumer that stops once in a while: three minutes' worth of redeliveries within one."""
+    burst = np.zeros(32)
+    burst[5] = 0.3
+    now = {"bob": counted([0.3] * 32)}
+    assert alarms(a_look(queues=now, queues_before={"bob": counted(burst, minutes=32.0)})) == []
+    # An hour before has longer batches: what strayed in one of them may have come within a minute.
+    hour = {"bob": counted(burst / 2, minutes=64.0, a_batch=200.0)}
+    assert alarms(a_look(queues=now, queues_before=hour)) == []
+    never = {"bob": counted(np.zeros(32), minutes=32.0)}
+    assert [each.where for each in alarms(a_look(queues=now, queues_before=never))] == [("bob",)]
+
+
+def test_few_polls_are_not_certain():
+    few = np.zeros(32)
+    few[[3, 20, 30]] = 1000.0
+    now = counted([0.05] * 32)
+    rough = replace(now, entered=few, again=few * np.linspace(0.25, 0.35, 32))
+    before = {"bob": counted([0.01] * 32, minutes=32.0)}
+    assert alarms(a_look(queues={"bob": rough}, queues_before=before)) == []

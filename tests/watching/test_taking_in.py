@@ -10,7 +10,7 @@ import pytest
 
 from tidings.characterisation.count.store import (
     Catalogue,
-    Part,
+    StorePart,
     new_folder_name,
     read_catalogue,
     write_catalogue,
@@ -74,7 +74,7 @@ def place(tmp_path, monkeypatch):
         store.mkdir(exist_ok=True)
         known = read_catalogue(store) or Catalogue(margin_s=MARGIN_S)
         window = traces.window
-        part = Part(
+        part = StorePart(
             folder=new_folder_name(), from_ns=window.from_ns, until_ns=window.until_ns,
             source=traces.source, tables=tuple(traces.tables),
         )  # fmt: skip

@@ -15,7 +15,7 @@ from killing import SECOND_NS, SYSTEM, killed_again_and_again, put, tables_of
 from tidings.characterisation.count.store import load_partial, read_catalogue
 from tidings.model.laws import Exponential
 from tidings.watching.closing import Closing
-from tidings.watching.rounds import Plan, watching
+from tidings.watching.rounds import WatchPlan, watching
 from tidings.watching.staging import TIMES
 from tidings.watching.state import read_state
 
@@ -109,7 +109,7 @@ def steady(spark, few_rows, tmp_path_factory):
 
     def look(store):
         told = []
-        plan = Plan(
+        plan = WatchPlan(
             closing=Closing(source=source, store=store, base=system, period_s=20.0, margin_s=2.0),
             system=system,
             name="steady",

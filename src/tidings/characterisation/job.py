@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,24 +73,18 @@ def characterise(
     measured = traces.window.shortened(settle_s)
     is_reported = bool(set(TABLES) & set(traces.tables))
     tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES + is_reported)
-    observed = Observed(
-        tables=tuple(traces.tables),
-        window=traces.window,
-        source=traces.source,
-        notes=traces.notes,
-        sampled=traces.sampled,
-    )
     reported = None
     if is_reported:
         tell("counters and histograms")
         reported = count_reported(traces, base)
+    observed = observed_in(traces, () if reported is None else reported.names)
     if reported is not None and not set(NEEDED) & set(traces.tables):
         return fit_reported(reported, observed, base)
     with parsed_once(traces) as kept:
         seen = collect(kept, measured, tell, base)
     tell("fitting")
     fitted = fit(observed, seen, measured, base)
-    return fitted if reported is None else with_reported(fitted, reported)
+    return fitted if reported is None else with_reported(fitted, reported, base)
 
 
 def check_tables(source: str, tables: Collection[str], base: System | None) -> None:
@@ -173,4 +167,16 @@ def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
         clients=clients,
         usage=usage,
         copies=copies,
+    )
+
+
+def observed_in(traces: Traces, reported: Iterable[str] = ()) -> Observed:
+    """Tell what must be known of traces besides their statistics, and who has counters."""
+    return Observed(
+        tables=tuple(traces.tables),
+        window=traces.window,
+        source=traces.source,
+        notes=traces.notes,
+        sampled=traces.sampled,
+        reported=frozenset(reported),
     )

@@ -63,17 +63,19 @@ LINK_STATISTICS = (
 )
 # The same of what crossed links, with times by the clocks of both ends as they are.
 CROSSING_STATISTICS = f"{LINK_STATISTICS}, {APPARENT}"
+# Per (source, target, hour of the week): a sample of delays, without their bins.
+HOUR_STATISTICS = f"source string, target string, hour int, {SAMPLE}"
 SIZE_BYTES_PER_S = 1e6  # samples of message sizes are in seconds at this speed
 _OF_LINK = ("source", "target")
 EXTREMES = {"min": ("lowest_s", "first_", "least_"), "max": ("highest_s", "last_", "most_")}
 COUNTS = (
     "rows", "events", "count", "lost", "early", "duplicates", "wanted", "delivered", "on_time",
-    "sizes", "waited",
+    "sizes", "waited", "handled", "again",
 )  # fmt: skip
 _LIFETIMES = ("least_lifetime_ns", "most_lifetime_ns")
 
 
-class Window(Protocol):
+class ObservedWindow(Protocol):
     """The time that was observed, as far as fitting asks for it."""
 
     @property
@@ -100,7 +102,8 @@ class Statistic:
     without which it is not counted. Where ``met_at_seams``, rows of two parts meet, which takes
     cells away from both; ``periods`` last longer than parts and are counted over all of them.
     Batches are ``coarsened`` to those of the whole, or kept and ``stitched``, neighbour to
-    neighbour. Without keys, it is of its part alone and not put together.
+    neighbour. Without keys, it is of its part alone and not put together. What is ``optional`` is
+    there only where rows of the tables tell it.
     """
 
     keys: tuple[str, ...]
@@ -109,6 +112,7 @@ class Statistic:
     periods: bool = False
     coarsened: bool = False
     stitched: bool = False
+    optional: bool = False
 
     @property
     def is_emptied(self) -> bool:
@@ -139,7 +143,15 @@ STATISTICS = {
         met_at_seams=True,
         coarsened=True,
     ),
+    "handlings": Statistic(
+        keys=("statistic", "subscriber", "member", "part", "batch", "bin"),
+        met_at_seams=True,
+        coarsened=True,
+        optional=True,
+    ),
+    "pickups": Statistic(keys=("subscriber", "others"), optional=True),
     "crossings": Statistic(keys=("reason", *_OF_LINK, "bin"), met_at_seams=True),
+    "crossing_hours": Statistic(keys=(*_OF_LINK, "hour"), met_at_seams=True),
     "sightings": Statistic(
         keys=("statistic", "reason", "publisher", "content_key", *_OF_LINK), met_at_seams=True
     ),
@@ -148,9 +160,13 @@ STATISTICS = {
     ),
     "guests": Statistic(keys=(), of="subscriptions"),  # who came or went
     "probes": Statistic(keys=("reason", *_OF_LINK, "bin"), of="probes"),
+    "probe_hours": Statistic(keys=(*_OF_LINK, "hour"), of="probes"),
     "loss_runs": Statistic(keys=(*_OF_LINK, "batch", "stretch"), of="probes", stitched=True),
     "clocks": Statistic(keys=_OF_LINK, of="probes"),
     "utilisation": Statistic(keys=("reason",), of="utilisation"),
+    "levels": Statistic(
+        keys=("queue", "part", "batch", "run", "stretch"), of="levels", stitched=True
+    ),
     "states": Statistic(
         keys=("reason", "component", "up", "begun", "ended", "bin"), of="states", periods=True
     ),

@@ -12,7 +12,7 @@ import pandas as pd
 from tidings.characterisation.count.merging import SCALES, laid_out, without
 from tidings.characterisation.count.store import (
     Catalogue,
-    Part,
+    StorePart,
     counted_subscriptions,
     load_partial,
     locked,
@@ -27,6 +27,9 @@ from tidings.characterisation.fit.contents import asked_attributes
 from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.parameters import parameter_table
+from tidings.characterisation.fit.queues import Counters, read_counters
+from tidings.characterisation.fit.reported import counter_parameters
 from tidings.characterisation.fit.subscribers import find_subscribers
 from tidings.characterisation.job import check_tables
 from tidings.characterisation.statistics import (
@@ -110,11 +113,34 @@ def _characterised(
     seen = replace(statistics_of(counted), batches_s=batches_s)
     if any(part.batches_ns for part in catalogue.parts):
         seen = replace(seen, intervals=seen.intervals[seen.intervals["statistic"] != SCALES])
-    return fit(observed, seen, measured, base)
+    fitted = fit(observed, seen, measured, base)
+    if "levels" not in counted.tables:
+        return fitted
+    shares = [
+        each
+        for name, counters in read_counters(counted.tables["levels"]).items()
+        for each in counter_parameters(name, counters)
+    ]
+    together = pd.concat([fitted.parameters, parameter_table(shares)], ignore_index=True)
+    return replace(fitted, parameters=together)
+
+
+def stored_counters(store: Path, parts: Sequence[StorePart]) -> dict[str, Counters]:
+    """Read how far the counters of queues went in some parts, by the queue's name."""
+    if not parts:
+        return {}
+    with locked(store, alone=False):
+        ends = [
+            load_partial(store / part.folder, only="levels").tables["levels"].assign(stretch=number)
+            for number, stretch in enumerate(stretches_of(parts))
+            for part in stretch
+            if "levels" in part.tables
+        ]
+    return read_counters(pd.concat(ends)) if ends else {}
 
 
 def _batches_s(
-    parts: Sequence[Part], stretches: Sequence[Sequence[Part]], settle_s: float
+    parts: Sequence[StorePart], stretches: Sequence[Sequence[StorePart]], settle_s: float
 ) -> tuple[float, ...]:
     """Compute how many seconds each batch of all parts has, without what is left to settle."""
     last = {stretch[-1].folder for stretch in stretches}
@@ -165,10 +191,10 @@ def _whole(
     return whole
 
 
-def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
+def end_of_batches(parts: Sequence[StorePart], at_ns: int) -> int:
     """Find when the last batch ends that ends by a moment; the beginning of the parts if none does.
 
-    >>> part = Part(folder="", from_ns=0, until_ns=64, source="", tables=())
+    >>> part = StorePart(folder="", from_ns=0, until_ns=64, source="", tables=())
     >>> end_of_batches([part], 13)
     12
     """
@@ -176,7 +202,7 @@ def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
     return max((end for end in ends if end <= at_ns), default=parts[0].from_ns)
 
 
-def _batches_until(parts: Sequence[Part], at_ns: int) -> int:
+def _batches_until(parts: Sequence[StorePart], at_ns: int) -> int:
     """Count the batches of these parts that end by a moment."""
     whole = [
         BATCHES if part.until_ns <= at_ns else sum(end <= at_ns for end in _batch_ends(part))
@@ -185,7 +211,7 @@ def _batches_until(parts: Sequence[Part], at_ns: int) -> int:
     return sum(whole)
 
 
-def _batch_ends(part: Part) -> list[int]:
+def _batch_ends(part: StorePart) -> list[int]:
     return [part.from_ns + end for end in accumulate(batch_widths(part.lengths_ns))]
 
 

@@ -17,11 +17,11 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
-from tidings.prediction.choices import FORMULAS
+from tidings.operational.formulas import FORMULAS
 from tidings.reporting import wording
 
 if TYPE_CHECKING:
-    from tidings.prediction.operational.analysing import Analysis
+    from tidings.operational.analysing import Analysis
 
 
 def analyse(
@@ -64,9 +64,9 @@ def analyse(
 
     Example: tidings analyse --traces traces/ --services utilisation --event-type kind
     """
-    from tidings.prediction.operational.analysing import analyse as analyse_workload
-    from tidings.prediction.operational.audiences import delivery_rows
-    from tidings.prediction.operational.scaling import scaled
+    from tidings.operational.analysing import analyse as analyse_workload
+    from tidings.operational.audiences import delivery_rows
+    from tidings.operational.scaling import scaled
     from tidings.reporting.analyses import (
         centre_table,
         connection_table,

@@ -113,12 +113,12 @@ def capture(
     if len(urls) > 1:
         raise typer.BadParameter("NATS wants one URL; its servers know each other")
     from tidings.reporting import terminal
-    from tidings.running.capturing import Plan
+    from tidings.running.capturing import CapturePlan
     from tidings.running.capturing import capture as capture_reports
     from tidings.traces import importing
     from tidings.traces.readers import nats
 
-    plan = Plan(
+    plan = CapturePlan(
         url=urls[0],
         pages=tuple(pages or ()),
         seconds=options.seconds(time),

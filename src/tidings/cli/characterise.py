@@ -121,13 +121,13 @@ def characterise(
     from tidings.characterisation.fit.assembling import check_base
     from tidings.characterisation.regimes import Regimes, said_of_regimes
     from tidings.characterisation.stored import characterise_store
-    from tidings.cli.characterising import Places, Work, document, say_set_aside, show
+    from tidings.cli.characterising import ResultFiles, Work, document, say_set_aside, show
     from tidings.model import reading
 
     # Whatever can be wrong is found out before Spark takes its time to start.
     settle_s = options.seconds(settle or "0s", or_zero=True)
     margin_s = None if margin is None else options.seconds(margin)
-    places = Places(
+    places = ResultFiles(
         to=to,
         measured=measured,
         regimes=regimes,

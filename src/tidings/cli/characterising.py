@@ -29,7 +29,7 @@ from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.writing import check_file, check_new_folder
 from tidings.reporting import terminal
-from tidings.reporting.headline import Figure
+from tidings.reporting.headline import KeyFigure
 from tidings.reporting.page import Report, write_page
 from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables, table_names
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class ResultFiles:
     """Where results go: a fitted system, the measured outcome, systems of regimes, a page."""
 
     to: Path | None
@@ -98,7 +98,7 @@ class Work:
     memory: str | None
 
     def characterised(
-        self, places: Places, back_test: float | None
+        self, places: ResultFiles, back_test: float | None
     ) -> tuple[Characterisation, BackTest | None, Regimes]:
         """Characterise the traces; if asked, also what their first part predicts, and regimes."""
         names = table_names(self.traces)
@@ -155,7 +155,7 @@ class Work:
                 yield given, step
 
 
-def _check_parted(names: Collection[str], places: Places, back_test: float | None) -> None:
+def _check_parted(names: Collection[str], places: ResultFiles, back_test: float | None) -> None:
     """Refuse to part in time what cannot be parted: counters and histograms."""
     whole = sorted({"levels", "histograms"} & set(names))
     if whole and (back_test is not None or places.regimes is not None or places.replay):
@@ -192,12 +192,12 @@ def _write_report(
     console.note(f"Report: {write_page(page, path)} (open it in a browser; it needs no network)")
 
 
-def _figure(tested: BackTest) -> Figure:
+def _figure(tested: BackTest) -> KeyFigure:
     """Make the figure of a back-test's verdict, for the first screen of a page."""
     verdict = tested.verdict
     shares = f"{verdict.predicted:.3f} predicted, {verdict.unseen:.3f} unseen"
     said = "covered by stated errors" if verdict.is_covered else "NOT covered by stated errors"
-    return Figure(
+    return KeyFigure(
         label="back-test error", value=f"{verdict.mean_error:.3f}", note=f"{shares}; {said}"
     )
 

@@ -179,16 +179,18 @@ class _Task:
         self._name = name
         self._started = self._said_at = time.monotonic()
         self._said = ""
-        self._what, self._total, self._first, self._done = "", 0, 0, 0
+        self._what, self._total, self._first, self._done = "", 0, 0.0, 0.0
         self._counted_from = self._counted_at = self._started
 
     def begin(self, step: str) -> None:
         """Take note of a step; estimate the time left where it counts."""
         self.step = step
-        count = _COUNT.search(step)
-        if count is None:
+        counts = [[int(each.replace(",", "")) for each in pair] for pair in _COUNT.findall(step)]
+        if not counts:
             return
-        done, total = (int(each.replace(",", "")) for each in count.groups())
+        # Of a step that has steps itself, those that are over count as parts of it.
+        (number, total), *inner = counts
+        done = number + sum(min(part - 1, parts) / max(parts, 1) for part, parts in inner[:1])
         now = time.monotonic()
         what = _COUNT.sub("", step)
         goes_on = done >= self._done and (what == self._what or total == self._total)

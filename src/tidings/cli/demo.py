@@ -12,7 +12,7 @@ import typer
 from tidings.cli import console, interrupts, options, spark
 
 if TYPE_CHECKING:
-    from tidings.watching.rounds import Plan
+    from tidings.watching.rounds import WatchPlan
     from tidings.watching.state import Alarm
 
 DISAGREE = 1
@@ -127,16 +127,16 @@ def _live(
     return 0 if named else DISAGREE
 
 
-def _live_plan(traces: Path, folder: Path) -> Plan:
+def _live_plan(traces: Path, folder: Path) -> WatchPlan:
     from tidings.demonstration.live import small_shop
     from tidings.watching.closing import Closing
-    from tidings.watching.rounds import Plan
+    from tidings.watching.rounds import WatchPlan
 
     system = small_shop()
     closing = Closing(
         source=traces, store=folder / "store", base=system, period_s=PART_S, margin_s=MARGIN_S
     )
-    return Plan(
+    return WatchPlan(
         closing=closing,
         system=system,
         name=str(system.description),

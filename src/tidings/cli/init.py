@@ -13,7 +13,7 @@ from tidings.model.writing import check_file, write_file
 
 if TYPE_CHECKING:
     from tidings.model.progress import Progress
-    from tidings.running.network import Network
+    from tidings.running.network import SeenNetwork
 
 # Kinds of brokers, and how their addresses begin.
 _KINDS = {
@@ -60,7 +60,7 @@ class _Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _BrokerQuestions:
     """How running brokers are asked."""
 
     time_s: float
@@ -139,7 +139,7 @@ def init(
     elif graph is not None:
         draft = _of_graph(graph)
     else:
-        asked = _Asked(
+        asked = _BrokerQuestions(
             time_s=options.seconds(time),
             credentials=credentials,
             bridges=tuple(bridge or ()),
@@ -166,7 +166,7 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
     console.warn(draft.notes)
 
 
-def _of_servers(source: list[str], asked: _Asked) -> _Draft:
+def _of_servers(source: list[str], asked: _BrokerQuestions) -> _Draft:
     """Draft a system from what running brokers tell; the first word may say which kind they are."""
     from tidings.running.network import assumptions, file_text
 
@@ -187,7 +187,7 @@ def _kind_of(address: str) -> str:
     return scheme if scheme in ("mqtt", "kafka") else "nats"
 
 
-def _check(kind: str, addresses: list[str], asked: _Asked) -> None:
+def _check(kind: str, addresses: list[str], asked: _BrokerQuestions) -> None:
     """Refuse addresses of another kind, and options that another kind of broker has."""
     from tidings.running.asking import hidden
 
@@ -208,8 +208,8 @@ def _check(kind: str, addresses: list[str], asked: _Asked) -> None:
 
 
 def _ask(
-    kind: str, addresses: list[str], asked: _Asked, step: Progress
-) -> tuple[Network, tuple[str, ...]]:
+    kind: str, addresses: list[str], asked: _BrokerQuestions, step: Progress
+) -> tuple[SeenNetwork, tuple[str, ...]]:
     """Ask brokers of one kind; gives what they tell, and what they were asked."""
     if kind == "mqtt":
         from tidings.running.mqtt import read_mqtt
@@ -229,7 +229,7 @@ def _ask(
     return _of_nats(addresses, asked)
 
 
-def _of_nats(addresses: list[str], asked: _Asked) -> tuple[Network, tuple[str, ...]]:
+def _of_nats(addresses: list[str], asked: _BrokerQuestions) -> tuple[SeenNetwork, tuple[str, ...]]:
     from tidings.running.nats_network import nats_network
     from tidings.running.nats_pages import two_rounds
 

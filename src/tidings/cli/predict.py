@@ -8,7 +8,8 @@ import typer
 
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
-from tidings.prediction.choices import FAULT_MODELS, QUEUE_MODELS, SECONDS, WITHIN
+from tidings.prediction.choices import SECONDS, WITHIN
+from tidings.theory.models import FAULT_MODELS, QUEUE_MODELS
 
 
 def predict(
@@ -91,7 +92,8 @@ def predict(
     check_output(output)
     # Slow to import: a mistake in the file is reported before.
     from tidings.model.causes import total_costs
-    from tidings.planning.budget import Advice, advise, missed
+    from tidings.planning.budget import Advice, advise
+    from tidings.planning.change_search import missed
     from tidings.prediction.predict import PredictOptions
     from tidings.prediction.predict import predict as predict_outcome
     from tidings.reporting.headline import NEGLIGIBLE, do, targets, why

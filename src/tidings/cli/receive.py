@@ -12,7 +12,7 @@ from tidings.cli import console, options
 from tidings.errors import missing_extra
 
 if TYPE_CHECKING:
-    from tidings.serving.receiver import Receiver
+    from tidings.serving.receiver import SpanReceiver
 
 
 def receive(
@@ -53,18 +53,18 @@ def receive(
     try:
         from tidings.serving.guard import token_for
         from tidings.serving.listening import listen
-        from tidings.serving.receiver import PATH, Receiver, Settings
+        from tidings.serving.receiver import PATH, ReceiveSettings, SpanReceiver
     except ImportError as error:
         raise missing_extra(error, "otlp") or error from error
     for_s = None if time is None else options.seconds(time)
     check_file(folder / "spans.jsonl")
-    settings = Settings(
+    settings = ReceiveSettings(
         folder=folder,
         token=token_for(host, token),
         file_s=options.seconds(every),
         most_bytes=largest << 20,
     )
-    receiver = Receiver(settings)
+    receiver = SpanReceiver(settings)
     try:
         with listen(receiver.app(), host=host, port=port, token=settings.token) as served:
             address = served.url.rstrip("/") + PATH
@@ -90,7 +90,7 @@ def _say_where(address: str, token: str, recovered: int, *, json: bool) -> None:
     sys.stdout.flush()  # whoever started this in a pipe waits for it
 
 
-def _say_what(receiver: Receiver, folder: Path) -> None:
+def _say_what(receiver: SpanReceiver, folder: Path) -> None:
     counts = receiver.counts
     said = f"received {_many(counts.spans, 'span')} in {_many(counts.requests, 'request')}"
     if counts.refused_spans or counts.refused_requests:

@@ -65,10 +65,10 @@ def serve(
             f"{folder} is not a folder; start 'tidings watch' first, which creates it"
         )
     from tidings.serving.guard import token_for
-    from tidings.serving.live import Settings
+    from tidings.serving.live import ServeSettings
     from tidings.serving.server import serve as serving
 
-    settings = Settings(folder=folder, token=token_for(host, token), most_labels=most_labels)
+    settings = ServeSettings(folder=folder, token=token_for(host, token), most_labels=most_labels)
     with serving(settings, host=host, port=port) as served:
         if json:
             console.show_json(

@@ -98,7 +98,7 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
         measured_shares,
         stay_edges_s,
     )
-    from tidings.prediction.peers.notification_loss import notified_share
+    from tidings.theory.peers.notification_loss import notified_share
     from tidings.traces.actions import bring_here
     from tidings.traces.quarantine import REASON, with_reasons
 

@@ -14,7 +14,7 @@ from tidings.cli import console, interrupts, options, spark
 from tidings.cli.plan.asking import Slo
 
 if TYPE_CHECKING:
-    from tidings.running.fetching import Feed
+    from tidings.running.fetching import FetchedSource
     from tidings.watching.state import Alarm, State
 
 
@@ -122,13 +122,13 @@ def watch(
     if slo is not None:
         known = with_objectives(known, read_objectives(slo))
     from tidings.watching.closing import Closing
-    from tidings.watching.rounds import Plan, watching
+    from tidings.watching.rounds import WatchPlan, watching
     from tidings.watching.rounds import watch as watch_on
     from tidings.watching.telling import Webhook
 
     folder = state or store / "watch"
     place, feed = fed_from(source, folder / "incoming", credentials)
-    plan = Plan(
+    plan = WatchPlan(
         closing=Closing(
             source=place,
             store=store,
@@ -163,25 +163,27 @@ def watch(
         watch_on(watcher, for_s=for_s, once=once, show=show_state)
 
 
-def fed_from(source: str, inbox: Path, credentials: Path | None) -> tuple[Path, Feed | None]:
+def fed_from(
+    source: str, inbox: Path, credentials: Path | None
+) -> tuple[Path, FetchedSource | None]:
     """Find the folder to watch, and what feeds it where the source is an address."""
     if "://" not in source:
         return Path(source), None
-    from tidings.running.fetching import Feed, fetching
+    from tidings.running.fetching import FetchedSource, fetching
     from tidings.running.inbox import Inbox
 
     kept = fetching(source, None if credentials is None else str(credentials))
-    return inbox, Feed(kept, Inbox(inbox))
+    return inbox, FetchedSource(kept, Inbox(inbox))
 
 
 @contextmanager
 def served(folder: Path, port: int) -> Iterator[None]:
     """Serve the state that is being written, on loopback, while the block runs."""
-    from tidings.serving.live import Settings
+    from tidings.serving.live import ServeSettings
     from tidings.serving.server import serve
 
     folder.mkdir(parents=True, exist_ok=True)
-    with serve(Settings(folder=folder), port=port) as served:
+    with serve(ServeSettings(folder=folder), port=port) as served:
         console.note(f"Page: {served.url}")
         yield
 

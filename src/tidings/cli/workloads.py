@@ -13,7 +13,7 @@ from tidings.model import units
 
 if TYPE_CHECKING:
     from tidings.model.workload import Workload
-    from tidings.prediction.operational.audiences import Audience
+    from tidings.operational.audiences import DeliveryGroup
 
 
 SystemIfAny = Annotated[
@@ -93,7 +93,7 @@ class SourcedWorkload:
     """A workload, to whom it is delivered (None: not known), and what was measured on the way."""
 
     workload: Workload
-    audiences: tuple[Audience, ...] | None
+    audiences: tuple[DeliveryGroup, ...] | None
     measured: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ def find_workload(
     from tidings.model import reading
     from tidings.model.routes import route
     from tidings.model.system_workload import workload_of
-    from tidings.prediction.operational.audiences import audiences_of
+    from tidings.operational.audiences import audiences_of
 
     if origin.system is not None:
         system = reading.load(origin.system)
@@ -123,7 +123,7 @@ def _measured(origin: Origin, step: Callable[[str], None]) -> SourcedWorkload:
     from tidings.characterisation.fit.workloads import Measuring
     from tidings.characterisation.job import measure_workload
     from tidings.cli import spark
-    from tidings.prediction.operational.audiences import audiences_behind
+    from tidings.operational.audiences import audiences_behind
     from tidings.traces.places import require_tables, table_names
     from tidings.traces.reading import read_traces
 

@@ -54,7 +54,7 @@ def small_shop() -> System:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class LiveTraffic:
     """Traffic on real brokers that goes on; its traces come into ``traces``."""
 
     folder: Path
@@ -77,13 +77,13 @@ class Traffic:
 
 
 @contextmanager
-def traffic(folder: Path, *, duration_s: float, seed: int) -> Iterator[Traffic]:
+def traffic(folder: Path, *, duration_s: float, seed: int) -> Iterator[LiveTraffic]:
     """Run traffic on real brokers beside this process while the block runs."""
     (folder / "traces").mkdir(parents=True)
     words = [sys.executable, "-m", __name__, str(folder), str(duration_s), str(seed)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         try:
-            yield Traffic(folder=folder, process=process)
+            yield LiveTraffic(folder=folder, process=process)
         finally:
             (folder / _STOP_FILE).touch()  # it takes its brokers with it
             try:

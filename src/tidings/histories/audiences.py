@@ -10,14 +10,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidings.traces.lives import Buckets, end_of_life
+from tidings.traces.lives import TimeBuckets, end_of_life
 
 BUCKETS = 64  # at least so many where tasks must share a content that most events have
 LARGEST_AUDIENCE = 200  # of one event in one shard
 LIFE = "struct<subscriber:string,subscription:string,subscribed_ns:bigint,unsubscribed_ns:bigint>"
 
 
-def members(groups: DataFrame, lives: DataFrame, buckets: Buckets) -> DataFrame:
+def members(groups: DataFrame, lives: DataFrame, buckets: TimeBuckets) -> DataFrame:
     """List everybody who may be notified: for what is wanted alike and each bucket, a row per life.
 
     ``groups`` has the distinct ``wanted`` arrays; ``lives`` the number of each filter.

@@ -37,7 +37,7 @@ from tidings.histories.wanting import parse_filters, wanted_by
 from tidings.model.progress import Progress
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
-from tidings.traces.lives import END_OF_TIME, Buckets, choose_buckets, lives
+from tidings.traces.lives import END_OF_TIME, TimeBuckets, choose_buckets, lives
 from tidings.traces.quarantine import REASON, with_reasons
 
 NEEDED = ("publications", "subscriptions", "deliveries")
@@ -252,7 +252,7 @@ def _in_shards(events: DataFrame) -> DataFrame:
     return events.where(shards == 1).unionByName(cut)
 
 
-def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
+def _meetings(events: DataFrame, buckets: TimeBuckets) -> DataFrame:
     """Make a row for every bucket in which an event was published or notified of, by shard."""
     home = buckets.of(F.col("published.published_ns"))
     moments = F.transform("notices", lambda notice: buckets.of(notice.notified_ns))

@@ -8,6 +8,7 @@ from typing import Any
 
 from tidings.errors import Problem
 from tidings.model import records
+from tidings.model.daily_delays import DAILY_DELAYS, DailyDelays
 from tidings.model.document import Place
 from tidings.model.laws import Deterministic, Exponential, Law, law_document, read_law
 from tidings.model.named_files import read_named
@@ -189,6 +190,9 @@ class Channel:
     """What carries events from one end to another: how fast, how surely."""
 
     delay: Law = spec(LAW, "time an event needs to cross", default=Deterministic(value_s=0.0))
+    delay_by_time: DailyDelays | None = spec(
+        DAILY_DELAYS, "if its delays follow the time of day: by how much", default=None
+    )
     reliability: float = spec(records.SHARE, "share of events that are not lost", default=1.0)
     loss_burst: float = spec(
         records.number_from(1.0), "mean number of events lost in a row", default=1.0

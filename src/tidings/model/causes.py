@@ -6,8 +6,9 @@ overlap (an event that is late for two reasons is late once), so they need not a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -76,21 +77,35 @@ class Cause(NamedTuple):
         )
 
 
-def in_order(costs: Mapping[Cause, float]) -> list[tuple[Cause, float]]:
+class Cost(NamedTuple):
+    """What a cause costs in on-time share, and half the 95 % interval of that (NaN: not known)."""
+
+    cause: Cause
+    cost: float
+    error: float = math.nan
+
+    def row(self, subscriber: str) -> dict[str, Any]:
+        """Make the row of a table of causes."""
+        (kind, place), cost, error = self
+        own = {"cause": kind, "place": place, "cost": cost, "error": error}
+        return {"subscriber": subscriber, **own}
+
+
+def in_order(costs: Iterable[Cost]) -> list[Cost]:
     """Sort causes by cost, the dearest first; what tells most of it comes before.
 
-    >>> costs = {Cause("waiting", "b"): 0.5, Cause("bursts", "p"): 0.3}
-    >>> [cause.kind for cause, _ in in_order(costs)]
+    >>> costs = [Cost(Cause("waiting", "b"), 0.5), Cost(Cause("bursts", "p"), 0.3)]
+    >>> [each.cause.kind for each in in_order(costs)]
     ['bursts', 'waiting']
     """
-    known = {cause: cost for cause, cost in costs.items() if cost >= LEAST}
-    dearest = max(known.values(), default=0.0)
+    known = [each for each in costs if each.cost >= LEAST]
+    dearest = max((each.cost for each in known), default=0.0)
 
-    def rank(item: tuple[Cause, float]) -> tuple[bool, float]:
-        cause, cost = item
-        return cause.kind not in TELLING or cost < _MOST_OF * dearest, -round(cost, 9)
+    def rank(one: Cost) -> tuple[bool, float]:
+        most_of_it = one.cause.kind in TELLING and one.cost >= _MOST_OF * dearest
+        return not most_of_it, -round(one.cost, 9)
 
-    return sorted(known.items(), key=rank)
+    return sorted(known, key=rank)
 
 
 def at_most_missing(causes: pd.DataFrame, subscribers: pd.DataFrame) -> pd.DataFrame:
@@ -103,23 +118,27 @@ def at_most_missing(causes: pd.DataFrame, subscribers: pd.DataFrame) -> pd.DataF
     return cut[cut["cost"] >= LEAST]
 
 
-def total_costs(outcome: Outcome) -> list[tuple[Cause, float]]:
-    """Compute what causes cost all events together, as shares of what everybody wants."""
+def total_costs(outcome: Outcome) -> list[Cost]:
+    """Compute what causes cost all events together, as shares of what everybody wants.
+
+    What subscribers' costs are off by may be the same for all: errors add up.
+    """
     rows = outcome.subscribers
     weight = (rows["wanted_per_s"] * rows["count"]).where(rows["on_time"].notna(), 0.0)
     weight_of = dict(
         zip(rows["subscriber"], weight / max(float(weight.sum()), 1e-300), strict=True)
     )
-    costs: dict[Cause, float] = {}
-    for row in outcome.causes.itertuples(index=False):
-        cause = Cause(row.cause, row.place)
-        costs[cause] = costs.get(cause, 0.0) + row.cost * weight_of.get(row.subscriber, 0.0)
-    return in_order(costs)
+    rows = outcome.causes
+    parts = rows["subscriber"].map(weight_of).fillna(0.0)
+    weighed = rows.assign(cost=rows["cost"] * parts, error=rows["error"] * parts)
+    by_cause = weighed.groupby(["cause", "place"], sort=False)[["cost", "error"]]
+    sums = by_cause.sum(min_count=1).reset_index().itertuples(index=False, name=None)
+    return in_order(Cost(Cause(kind, place), *numbers) for kind, place, *numbers in sums)
 
 
-def causes_of(outcome: Outcome) -> dict[str, list[tuple[Cause, float]]]:
+def causes_of(outcome: Outcome) -> dict[str, list[Cost]]:
     """List by subscriber what keeps its events from being on time, in order."""
-    of: dict[str, list[tuple[Cause, float]]] = {}
-    for row in outcome.causes.itertuples(index=False):
-        of.setdefault(row.subscriber, []).append((Cause(row.cause, row.place), float(row.cost)))
+    of: dict[str, list[Cost]] = {}
+    for name, kind, place, *numbers in outcome.causes.itertuples(index=False, name=None):
+        of.setdefault(name, []).append(Cost(Cause(kind, place), *numbers))
     return of

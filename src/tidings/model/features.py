@@ -137,6 +137,11 @@ def _loss_bursts(system: System) -> Places:
     yield from (f"{at}.loss_burst" for at in bursty)
 
 
+def _daily_delays(system: System) -> Places:
+    daily = _channels(system, lambda channel: channel.delay_by_time is not None)
+    yield from (f"{at}.delay_by_time" for at in daily)
+
+
 def _at_stations(system: System, field: str, holds: Callable[[Station], bool]) -> Places:
     """Yield the locations of one field of brokers' stations that have a property.
 
@@ -224,6 +229,7 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "bursts of publications": lambda system: _publishing(system, "bursts"),
     "bandwidth": _bandwidth,
     "bursts of losses": _loss_bursts,
+    "delays by time of day": _daily_delays,
     "bounded buffers": _buffers,
     "several servers": _servers,
     "other disciplines than fcfs": _disciplines,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model import json_text
-from tidings.model.causes import Cause, total_costs
+from tidings.model.causes import Cost, total_costs
 from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
@@ -39,11 +39,17 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def costs_document(costs: Sequence[tuple[Cause, float]]) -> list[dict[str, Any]]:
-    """Write causes, and what each costs in on-time share, as plain values."""
+def costs_document(costs: Sequence[Cost]) -> list[dict[str, Any]]:
+    """Write causes, what each costs in on-time share, and how far that can be off, for JSON."""
     return [
-        {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
-        for cause, cost in costs
+        {
+            "cause": each.cause.kind,
+            "place": each.cause.place,
+            "words": each.cause.words,
+            "cost": each.cost,
+            "error": each.error,
+        }
+        for each in costs
     ]
 
 

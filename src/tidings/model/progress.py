@@ -57,3 +57,12 @@ def _in_notebook() -> Progress | None:
     handle = importlib.import_module("IPython.display").DisplayHandle()
     handle.display({"text/plain": ""}, raw=True)
     return lambda text: handle.update({"text/plain": text}, raw=True)
+
+
+def within(tell: Progress, step: str) -> Progress:
+    """Make a progress that says of every step which larger one it is part of.
+
+    >>> within(print, "change 2 of 3")("run 1 of 5")
+    change 2 of 3: run 1 of 5
+    """
+    return lambda part: tell(f"{step}: {part}")

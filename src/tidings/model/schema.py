@@ -8,16 +8,17 @@ from tidings.model import records
 from tidings.model.batches import Batch, Fetch
 from tidings.model.behaviour import Channel, Connectivity, DailyRates, Station
 from tidings.model.consumers import Consumers, Member, Partitions
+from tidings.model.daily_delays import DailyDelays
 from tidings.model.laws import law_schema
 from tidings.model.publishing import Burst, Publishing
 from tidings.model.system import (
     FORMAT_VERSION,
     Broker,
     FailureGroup,
-    Network,
     Publisher,
     Recovery,
     Routing,
+    SharedNetwork,
     Subscriber,
     System,
 )
@@ -34,13 +35,14 @@ RECORDS = (
     Fetch,
     Batch,
     DailyRates,
+    DailyDelays,
     Publishing,
     Burst,
     Station,
     Recovery,
     Routing,
     FailureGroup,
-    Network,
+    SharedNetwork,
 )
 
 # What the parts of distributions, failures, contents and filters mean, wherever they stand.

@@ -1,7 +1,7 @@
 """What an experiment gives, as plain data: what was found, tables and plots to look at.
 
 A :class:`Study` passes from the experiments to whoever shows them; both sides know it, and neither
-knows the other. Numbers in a :class:`Grid` are texts already: the experiment decides how many
+knows the other. Numbers in a :class:`TextTable` are texts already: the experiment decides how many
 digits mean something.
 """
 
@@ -28,7 +28,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class TextTable:
     """A table of texts; the first ``names`` columns hold words, the others numbers."""
 
     title: str
@@ -83,7 +83,7 @@ class Section:
 
     title: str
     words: str = ""
-    exhibits: tuple[Grid | Scatter | Curves | Timeline, ...] = ()
+    exhibits: tuple[TextTable | Scatter | Curves | Timeline, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,16 @@ EXPIRY = ("at subscriber", "at hop", "in queue")
 
 CONTENT = Kind(label="contents", read=read_content, write=content_document, schema=content_schema)
 WANTS = Kind(label="a filter", read=read_wants, write=filter_document, schema=filter_schema)
-CHANNEL = records.part(Channel)
+
+
+def _read_channel(place: Place) -> Channel | None:
+    channel: Channel | None = records.read_record(Channel, place)
+    if channel is not None and channel.delay_by_time and not channel.delay.mean_s:
+        place.inside("delay_by_time").report("a 'delay' above 0, which it makes longer", saw="none")
+    return channel
+
+
+CHANNEL = dataclasses.replace(records.part(Channel), read=_read_channel)
 
 
 UNEVEN = 1.5  # squared variation of intervals from which on events come in bursts
@@ -147,10 +156,11 @@ def _read_link(place: Place) -> Link | None:
         if isinstance(parts["between"].value, list) and len(ends) != 2:
             parts["between"].report("two brokers")
     own = {key: part.value for key, part in parts.items() if key not in ("between", "back")}
-    there = records.read_record(Channel, place.instead(own))
+    there = _read_channel(place.instead(own))
     differs = _read_back(parts["back"]) if "back" in parts else {}
     if len(place.problems) > before:
         return None
+    assert there is not None  # else it has a problem
     back = dataclasses.replace(there, **differs)
     return Link(between=(str(ends[0]), str(ends[1])), there=there, back=back)
 
@@ -360,7 +370,7 @@ class FailureGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class SharedNetwork:
     """A physical network that several links share."""
 
     name: str
@@ -409,8 +419,8 @@ class System:
     failure_groups: tuple[FailureGroup, ...] = spec(
         records.named(FailureGroup), "what fails together", default=()
     )
-    networks: tuple[Network, ...] = spec(
-        records.named(Network), "physical networks that links share", default=()
+    networks: tuple[SharedNetwork, ...] = spec(
+        records.named(SharedNetwork), "physical networks that links share", default=()
     )
     standard_errors: tuple[tuple[str, float], ...] = spec(
         records.by_name(records.number_from(0.0)),

@@ -24,12 +24,22 @@ _TYPES = {
 
 
 def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Make the trace table of this name from its columns, each an array or a list."""
+    """Make the trace table of this name from its columns, each an array or a list.
+
+    Nullable columns may be left out, and are empty then.
+    """
     fields = TRACE_TABLES[name].columns
     schema = pa.schema(
         [pa.field(each.name, _TYPES[each.type], nullable=each.nullable) for each in fields]
     )
-    return pa.table([pa.array(columns[each.name]) for each in fields], schema=schema)
+    rows = len(next(iter(columns.values())))
+    arrays = [
+        pa.nulls(rows, _TYPES[each.type])
+        if each.nullable and each.name not in columns
+        else pa.array(columns[each.name])
+        for each in fields
+    ]
+    return pa.table(arrays, schema=schema)
 
 
 def filter_text(subscriber: Subscriber) -> str:

@@ -14,7 +14,7 @@ MANIFEST = "traces.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TraceColumn:
     """One column: its name, its type in Spark's words, its meaning."""
 
     name: str
@@ -29,7 +29,7 @@ class TraceTable:
 
     name: str
     row: str
-    columns: tuple[Column, ...]
+    columns: tuple[TraceColumn, ...]
 
     @property
     def ddl(self) -> str:
@@ -45,7 +45,9 @@ def _table(name: str, row: str, *columns: tuple[str, str, str]) -> TraceTable:
         name=name,
         row=row,
         columns=tuple(
-            Column(name=key, type=kind.removesuffix("?"), meaning=text, nullable=kind.endswith("?"))
+            TraceColumn(
+                name=key, type=kind.removesuffix("?"), meaning=text, nullable=kind.endswith("?")
+            )
             for key, kind, text in columns
         ),
     )
@@ -75,11 +77,14 @@ HOPS = _table(
 )
 DELIVERIES = _table(
     "deliveries",
-    "one event received by one subscriber",
+    "one event received by one subscriber, or handled by a member of a consumer group, each time",
     ("event", "string", "id of the event"),
-    ("subscriber", "string", "who received it"),
+    ("subscriber", "string", "who received it; the group that handled it"),
     ("broker", "string?", "the subscriber's home broker"),
-    ("received_ns", "bigint", "when"),
+    ("received_ns", "bigint", "when; where it was handled, when that ended"),
+    ("started_ns", "bigint?", "when the subscriber, or the member, began to handle it, if known"),
+    ("member", "string?", "which member of the group handled it"),
+    ("part", "string?", "which partition of the group's queue it came from"),
 )
 PROBES = _table(
     "probes",

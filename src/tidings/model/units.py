@@ -75,6 +75,16 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
+def short_seconds(seconds: float) -> str:
+    """Write a time, in seconds, as files may hold it: in a handy unit where that loses nothing.
+
+    >>> short_seconds(0.04), short_seconds(1 / 3)
+    ('40ms', '0.3333333333333333s')
+    """
+    handy = format_seconds(seconds).replace(" ", "")
+    return handy if parse(handy, SECONDS) == seconds else f"{seconds!r}s"
+
+
 def exact_seconds(nanoseconds: int) -> str:
     """Write a time in seconds to the nanosecond, without zeros at the end.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from tidings.petri.net import Arc, Mode, Net, Place, Queue, Transition
+from tidings.petri.net import Mode, Net, Place, Queue, TokenArc, Transition
 from tidings.petri.reading import SEPARATOR
 
 
@@ -40,7 +40,7 @@ def _transitions(
     firsts = {place.name: prefix + end_of(place, "first") for place in places}
     lasts = {place.name: prefix + end_of(place, "last") for place in places}
 
-    def moved(arcs: tuple[Arc, ...], names: dict[str, str]) -> tuple[Arc, ...]:
+    def moved(arcs: tuple[TokenArc, ...], names: dict[str, str]) -> tuple[TokenArc, ...]:
         return tuple(replace(arc, place=names[arc.place]) for arc in arcs)
 
     for transition in transitions:
@@ -68,7 +68,7 @@ Cell = tuple[str, str]  # place and colour
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class NetCells:
     """A flat net, by its cells; positions of cells, modes and transitions are those in it."""
 
     net: Net

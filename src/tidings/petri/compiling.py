@@ -14,7 +14,7 @@ from tidings.kernels.records import Numbering, encode, make_records
 from tidings.model import delay_grid
 from tidings.model.laws import Law, residual
 from tidings.petri import kernel_layout as layout
-from tidings.petri.cells import Cells, flatten
+from tidings.petri.cells import NetCells, flatten
 from tidings.petri.net import Net
 
 MOST_FIRINGS = 1_000_000  # without any time passing, before it is called endless
@@ -31,7 +31,7 @@ _KINDS = {
 class CompiledNet:
     """A flat net as the kernel wants it; tables are never changed, always copied."""
 
-    cells: Cells
+    cells: NetCells
     tables: Mapping[str, Any]
     numbers: Mapping[str, float]
     queue_names: tuple[str, ...]
@@ -40,7 +40,7 @@ class CompiledNet:
 
 def compile_net(net: Net) -> CompiledNet:
     """Turn a net (without problems) into arrays; subnets are flattened."""
-    cells = Cells(net=flatten(net))
+    cells = NetCells(net=flatten(net))
     streams = Numbering()
     laws: list[Law] = []
     queue_names = tuple(cells.queues)
@@ -96,7 +96,7 @@ def _placed(table: Any, law: int) -> list[int]:
 
 
 def _cells(
-    cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: Numbering
+    cells: NetCells, queue_names: tuple[str, ...], laws: list[Law], streams: Numbering
 ) -> tuple[list[list[int]], list[tuple[int, int]], list[tuple[float, int]]]:
     """Compile cells to records, with users of holding cells and choices of the others."""
     position = {name: number for number, name in enumerate(queue_names)}
@@ -139,14 +139,14 @@ def _cells(
     return rows, users, choices
 
 
-def _queues(cells: Cells) -> Iterator[tuple[int, ...]]:
+def _queues(cells: NetCells) -> Iterator[tuple[int, ...]]:
     for queue in cells.queues.values():
         servers = NO_LIMIT if queue.discipline == "infinite-server" else queue.servers
         yield (int(_KINDS[queue.discipline]), servers, 0, -1, -1, -1, -1)
 
 
 def _modes(
-    cells: Cells, streams: Numbering
+    cells: NetCells, streams: Numbering
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int]], list[tuple[float, int, int]]]:
     modes: list[tuple[Any, ...]] = []
     takes: list[tuple[int, int]] = []
@@ -168,7 +168,7 @@ def _modes(
     return modes, takes, puts
 
 
-def _held_transitions(cells: Cells) -> list[int]:
+def _held_transitions(cells: NetCells) -> list[int]:
     """List the immediate transitions that take from a cell that is not plain."""
     held: dict[int, None] = {}
     for number, mode in enumerate(cells.modes):
@@ -178,18 +178,18 @@ def _held_transitions(cells: Cells) -> list[int]:
     return list(held)
 
 
-def _transitions(cells: Cells) -> Iterator[tuple[Any, ...]]:
+def _transitions(cells: NetCells) -> Iterator[tuple[Any, ...]]:
     firsts = cells.first_mode
     for number in _held_transitions(cells):
         each = cells.net.transitions[number]
         yield (each.weight, each.priority, firsts[number], firsts[number + 1], 0)
 
 
-def _timed_modes(cells: Cells) -> list[int]:
+def _timed_modes(cells: NetCells) -> list[int]:
     return [number for number, mode in enumerate(cells.modes) if mode.after is not None]
 
 
-def _timed(cells: Cells, laws: list[Law], streams: Numbering) -> list[tuple[int, ...]]:
+def _timed(cells: NetCells, laws: list[Law], streams: Numbering) -> list[tuple[int, ...]]:
     """List mode, distribution, that of the first time and stream of every timed mode.
 
     Distributions are given by position; −1: none.

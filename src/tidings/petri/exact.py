@@ -26,20 +26,20 @@ from tidings.errors import UnsupportedError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Exponential
 from tidings.model.loads import waiting_probability
-from tidings.petri.cells import Cells, flatten
+from tidings.petri.cells import NetCells, flatten
 from tidings.petri.markings import Event, Marking, Markings
 from tidings.petri.net import Mode, Net, Queue
 from tidings.petri.outcome import NetOutcome, queueing_places
 from tidings.petri.reading import checked
-from tidings.petri.traffic import Traffic, refuse_overload, solve_traffic
+from tidings.petri.traffic import NetTraffic, refuse_overload, solve_traffic
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProductForm:
     """The populations of an open net, queue by queue, where ``problem`` says nothing against it."""
 
-    cells: Cells
-    traffic: Traffic
+    cells: NetCells
+    traffic: NetTraffic
 
     @cached_property
     def problem(self) -> str:
@@ -169,7 +169,7 @@ def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
     stop when something is full. Residence times are by Little's law; quantiles and ages are not
     computed.
     """
-    cells = Cells(net=flatten(checked(net)))
+    cells = NetCells(net=flatten(checked(net)))
     traffic = solve_traffic(cells)
     refuse_overload(traffic)
     form = ProductForm(cells=cells, traffic=traffic)
@@ -179,7 +179,7 @@ def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
     return _by_chain(cells, most_states, form.problem)
 
 
-def _by_chain(cells: Cells, most_states: int, no_form: str) -> NetOutcome:
+def _by_chain(cells: NetCells, most_states: int, no_form: str) -> NetOutcome:
     try:
         rules = Markings(cells=cells)
         reached, events = _explored(rules, most_states)
@@ -258,7 +258,7 @@ def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]])
 
 
 def _outcome(
-    cells: Cells, throughput: Floats, population: Floats, busy: Floats, how: str
+    cells: NetCells, throughput: Floats, population: Floats, busy: Floats, how: str
 ) -> NetOutcome:
     """Make the tables, as a simulation gives them; ``busy`` counts servers at work."""
     stay_s = np.divide(

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from tidings.model.laws import Exponential, Law
 from tidings.model.workload import NO_TIME, SHARES_ROUND_BY, Flow, Workload
-from tidings.petri.net import FORMAT_VERSION, Arc, Mode, Net, Place, Queue, Subnet, Transition
+from tidings.petri.net import FORMAT_VERSION, Mode, Net, Place, Queue, Subnet, TokenArc, Transition
 from tidings.petri.options import FORWARDING
 
 CLOCK = "clock"  # the colour of tokens that stand for publishers
@@ -193,8 +193,8 @@ class _Generator:
                 name=f"from {before} to {after}",
                 modes=tuple(
                     Mode(
-                        take=(Arc(place=before, colour=colour),),
-                        put=(Arc(place=after, colour=colour),),
+                        take=(TokenArc(place=before, colour=colour),),
+                        put=(TokenArc(place=after, colour=colour),),
                     )
                     for colour in colours
                 ),
@@ -220,7 +220,7 @@ class _Generator:
             colour, services = colour_of(load, flow), dict(load.flows[flow].services)
             stops = [name for at, name in names.items() if services[at] != NO_TIME]
             for before, after in itertools.pairwise([COME, *stops, DONE]):
-                take, put = (Arc(place=each, colour=colour) for each in (before, after))
+                take, put = (TokenArc(place=each, colour=colour) for each in (before, after))
                 steps.setdefault((before, after), []).append(Mode(take=(take,), put=(put,)))
         queues = (
             Place(name=name, queue=self._queue(node, at))
@@ -303,12 +303,12 @@ class _Generator:
             share = 1.0 if link else source.reliability
             modes = []
             for number in flows:
-                put = (Arc(place=target, colour=colour_of(load, number), share=share),)
+                put = (TokenArc(place=target, colour=colour_of(load, number), share=share),)
                 part = load.flows[number].share
                 if _is_poisson(source.every):
                     modes.append(Mode(put=put, after=source.every.scaled(1.0 / part)))
                 else:
-                    clock = (Arc(place=name, colour=CLOCK),)
+                    clock = (TokenArc(place=name, colour=CLOCK),)
                     modes.append(Mode(take=clock, put=clock + put, weight=part, newborn=True))
             rest = 1.0 - math.fsum(load.flows[number].share for number in flows)
             if rest > SHARES_ROUND_BY and not _is_poisson(source.every):  # of events of no flow
@@ -319,9 +319,9 @@ class _Generator:
                     name=f"reach home of {_plain(source.name)}",
                     modes=tuple(
                         Mode(
-                            take=(Arc(place=target, colour=colour_of(load, number)),),
+                            take=(TokenArc(place=target, colour=colour_of(load, number)),),
                             put=(
-                                Arc(
+                                TokenArc(
                                     place=self._node(source.home),
                                     colour=colour_of(load, number),
                                     share=source.reliability,
@@ -340,7 +340,7 @@ class _Generator:
 
     def _forwarding(self, node: int, number: int) -> Iterator[Mode]:
         flow = self.workload.flows[number]
-        take = (Arc(place=self._node(node), colour=colour_of(self.workload, number)),)
+        take = (TokenArc(place=self._node(node), colour=colour_of(self.workload, number)),)
         known = [each.sets for each in flow.joint if each.node == node]
         if self.joint and known:
             for connections, share in known[0]:
@@ -356,20 +356,20 @@ class _Generator:
         )
         yield Mode(take=take, put=put)
 
-    def _sent(self, flow: int, connection: int, share: float) -> Arc:
+    def _sent(self, flow: int, connection: int, share: float) -> TokenArc:
         """Make the arc of a copy sent over a connection, on to its first place."""
         ends = self.workload.connections[connection]
         if ends.centre is not None:
             colour = self._wire_colour(flow, connection)
-            return Arc(place=self._wire(ends.centre), colour=colour, share=share)
+            return TokenArc(place=self._wire(ends.centre), colour=colour, share=share)
         return self._past_wire(flow, connection, share)
 
-    def _past_wire(self, flow: int, connection: int, share: float) -> Arc:
+    def _past_wire(self, flow: int, connection: int, share: float) -> TokenArc:
         ends, colour = self.workload.connections[connection], colour_of(self.workload, flow)
         if ends.delay.mean_s > 0.0:
-            return Arc(place=self._delay(connection), colour=colour, share=share)
+            return TokenArc(place=self._delay(connection), colour=colour, share=share)
         arrives = share * ends.reliability
-        return Arc(place=self._node(ends.target), colour=colour, share=arrives)
+        return TokenArc(place=self._node(ends.target), colour=colour, share=arrives)
 
     def _crossing(self) -> Iterator[Transition]:
         load = self.workload
@@ -378,7 +378,7 @@ class _Generator:
             centre = load.connections[connection].centre
             if centre is not None:
                 colour = self._wire_colour(flow, connection)
-                take = (Arc(place=self._wire(centre), colour=colour),)
+                take = (TokenArc(place=self._wire(centre), colour=colour),)
                 put = (self._past_wire(flow, connection, 1.0),)
                 modes.setdefault(centre, []).append(Mode(take=take, put=put))
         for centre, crossings in modes.items():
@@ -391,9 +391,9 @@ class _Generator:
             ends = load.connections[connection]
             if ends.delay.mean_s > 0.0:
                 colour = colour_of(load, flow)
-                take = (Arc(place=self._delay(connection), colour=colour),)
+                take = (TokenArc(place=self._delay(connection), colour=colour),)
                 target = self._node(ends.target)
-                put = (Arc(place=target, colour=colour, share=ends.reliability),)
+                put = (TokenArc(place=target, colour=colour, share=ends.reliability),)
                 modes.setdefault(connection, []).append(Mode(take=take, put=put))
         for connection, landings in modes.items():
             yield Transition(name=f"land from {self._delay(connection)}", modes=tuple(landings))

@@ -14,16 +14,16 @@ from scipy import special
 
 from tidings.errors import UnstableError
 from tidings.model.arrays import Bools, Floats
-from tidings.petri.cells import Cells
+from tidings.petri.cells import NetCells
 from tidings.petri.compiling import CompiledNet
-from tidings.petri.traffic import Traffic
+from tidings.petri.traffic import NetTraffic
 
 LEGS = 10  # of each run
 LEVEL = 1e-6  # how often, at most, a net in a steady state may be called growing
 LEAST_GAIN = 10.0  # tokens in a run; less may be a matter of where in a cycle runs begin and end
 
 
-def may_grow(cells: Cells, traffic: Traffic) -> Bools:
+def may_grow(cells: NetCells, traffic: NetTraffic) -> Bools:
     """Find the cells of a net without overload that nothing shows to be stable."""
     if all(mode.take and _puts_no_more(cells, number) for number, mode in enumerate(cells.modes)):
         return np.zeros(len(cells.all), dtype=bool)
@@ -34,7 +34,7 @@ def may_grow(cells: Cells, traffic: Traffic) -> Bools:
     return unknown | held | np.array(queued, dtype=bool)
 
 
-def _puts_no_more(cells: Cells, number: int) -> bool:
+def _puts_no_more(cells: NetCells, number: int) -> bool:
     mode = cells.modes[number]
     return sum(arc.count for arc in mode.put) <= sum(arc.count for arc in mode.take)
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tidings.errors import UnsupportedError
 from tidings.model.laws import Exponential, Law
-from tidings.petri.cells import Cells
+from tidings.petri.cells import NetCells
 from tidings.petri.net import Queue
 
 MOST_STEPS = 10_000  # that follow at once from one event
@@ -47,7 +47,7 @@ class Event:
 class Markings:
     """The rules of one flat net; refuses times that are not exponential."""
 
-    cells: Cells
+    cells: NetCells
 
     def __post_init__(self) -> None:
         for place, colour in self.cells.all:

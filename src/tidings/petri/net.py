@@ -111,7 +111,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arc:
+class TokenArc:
     """Tokens that a mode takes or puts."""
 
     place: str = spec(records.TEXT, "from where, or to where")
@@ -122,17 +122,17 @@ class Arc:
     )
 
 
-ARCS = records.listing(records.part(Arc))
+ARCS = records.listing(records.part(TokenArc))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """One way in which a transition fires."""
 
-    take: tuple[Arc, ...] = spec(
+    take: tuple[TokenArc, ...] = spec(
         ARCS, "tokens it needs and removes; what it puts is as old as the first of them", default=()
     )
-    put: tuple[Arc, ...] = spec(ARCS, "tokens it adds", default=())
+    put: tuple[TokenArc, ...] = spec(ARCS, "tokens it adds", default=())
     weight: float = spec(
         records.number_from(0.0), "against the other modes of an immediate transition", default=1.0
     )
@@ -181,4 +181,4 @@ class Net:
     transitions: tuple[Transition, ...] = spec(records.named(Transition), "the transitions")
 
 
-RECORDS: Sequence[Any] = (Place, Queue, Transition, Mode, Arc, Subnet)
+RECORDS: Sequence[Any] = (Place, Queue, Transition, Mode, TokenArc, Subnet)

@@ -10,12 +10,12 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.shown import Shown
-from tidings.petri.cells import Cells
+from tidings.petri.cells import NetCells
 
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-def queueing_places(cells: Cells, table: pd.DataFrame) -> pd.DataFrame:
+def queueing_places(cells: NetCells, table: pd.DataFrame) -> pd.DataFrame:
     """Make a row for each place with a queue: what it is, and what all its colours add up to."""
     here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
     own = {

@@ -17,23 +17,23 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
-from tidings.petri.cells import Cells
+from tidings.petri.cells import NetCells
 from tidings.petri.totals import NetTotals
-from tidings.petri.traffic import Traffic
+from tidings.petri.traffic import NetTraffic
 
 WARMUP_TIMES = 5.0  # relaxation times to leave out
 RUN_TIMES = 50.0  # and to measure, at least
 LEVEL = 1e-4  # how often, at most, a net in its steady state may be said not to have settled
 
 
-def slowest(cells: Cells, traffic: Traffic) -> tuple[str, float]:
+def slowest(cells: NetCells, traffic: NetTraffic) -> tuple[str, float]:
     """Find the queue of known load that forgets most slowly; its relaxation time in seconds."""
     times = [(time_s, name) for name, time_s in _relaxation_times_s(cells, traffic)]
     time_s, name = max(times, default=(0.0, ""))
     return name, time_s
 
 
-def _relaxation_times_s(cells: Cells, traffic: Traffic) -> Iterator[tuple[str, float]]:
+def _relaxation_times_s(cells: NetCells, traffic: NetTraffic) -> Iterator[tuple[str, float]]:
     for name, load in traffic.loads.items():
         queue = cells.queues[name]
         work = squares = 0.0
@@ -47,7 +47,7 @@ def _relaxation_times_s(cells: Cells, traffic: Traffic) -> Iterator[tuple[str, f
             yield name, 2.0 * squares / work / queue.servers / (1.0 - load) ** 2
 
 
-def unsettled(totals: NetTotals, traffic: Traffic, length_s: float) -> list[str]:
+def unsettled(totals: NetTotals, traffic: NetTraffic, length_s: float) -> list[str]:
     """Warn where measured rates or loads are not those of the traffic equations.
 
     Differences count in standard errors over replications, by Student's t, and these are at least

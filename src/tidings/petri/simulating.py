@@ -28,8 +28,8 @@ from tidings.petri.outcome import NetOutcome
 from tidings.petri.reading import checked
 from tidings.petri.settling import RUN_TIMES, WARMUP_TIMES, slowest, unsettled
 from tidings.petri.totals import RARE, NetCounts, NetTotals
-from tidings.petri.traffic import Traffic, refuse_overload, solve_traffic
-from tidings.petri.world import Window, make_world, run_world
+from tidings.petri.traffic import NetTraffic, refuse_overload, solve_traffic
+from tidings.petri.world import NetWindow, make_world, run_world
 
 USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
 MOST_FIRINGS = 20_000_000  # however slowly a net forgets how it began
@@ -121,7 +121,7 @@ def _replication(
     compiled: CompiledNet, options: NetOptions, warmup_s: float, length_s: float, number: int
 ) -> NetCounts:
     """Run to the end of the warm-up, forget what was counted, run on, and count."""
-    window = Window(end_s=warmup_s, curves=options.quantiles, max_tokens=options.max_tokens)
+    window = NetWindow(end_s=warmup_s, curves=options.quantiles, max_tokens=options.max_tokens)
     world = make_world(compiled, window, options.seed, number)
     run_world(world, compiled, window)
     start_s = float(world.record[0].now)
@@ -150,7 +150,7 @@ def _replication(
 
 
 def _in_legs(
-    world: Any, compiled: CompiledNet, window: Window, part_s: tuple[float, float]
+    world: Any, compiled: CompiledNet, window: NetWindow, part_s: tuple[float, float]
 ) -> Floats:
     """Run on from one moment to another; populations then, and in between: [moment, cell]."""
     populations = [_present(world, compiled)]
@@ -206,7 +206,7 @@ def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
     """Measure the time between two firings, in seconds; from trials that double in length."""
     length_s = _shortest_time_s(compiled)
     while True:
-        window = Window(end_s=length_s, curves=False, max_tokens=options.max_tokens)
+        window = NetWindow(end_s=length_s, curves=False, max_tokens=options.max_tokens)
         world = make_world(compiled, window, options.seed, -1000)
         run_world(world, compiled, window)
         fired = int(world.tables["modes"].fired.sum())
@@ -222,7 +222,7 @@ def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
 
 
 def _long_enough(
-    compiled: CompiledNet, traffic: Traffic, pace_s: float
+    compiled: CompiledNet, traffic: NetTraffic, pace_s: float
 ) -> tuple[float, float, list[str]]:
     """Compute the least time to leave out and the time to measure, in seconds.
 
@@ -271,7 +271,7 @@ class _Pilots:
     def __call__(self, number: int, length_s: float) -> ArrayLike:
         """Run a pilot of a number and a length, in seconds, and give its samples."""
         compiled = self._compiled
-        window = Window(
+        window = NetWindow(
             end_s=length_s,
             samples=PILOT_SAMPLES,
             curves=False,

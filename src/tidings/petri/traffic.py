@@ -23,19 +23,19 @@ from tidings.errors import UnstableError
 from tidings.model.arrays import Floats
 from tidings.model.flow_balance import balanced, worst_circle
 from tidings.model.loads import FULL_LOAD
-from tidings.petri.cells import Cells
+from tidings.petri.cells import NetCells
 from tidings.petri.net import Mode
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class NetTraffic:
     """Rates of all cells, NaN where the equations do not tell, and the loads that follow."""
 
     rates_per_s: Floats  # of cells
     loads: Mapping[str, float]  # of queueing places: offered work for each server
 
 
-def solve_traffic(cells: Cells) -> Traffic:
+def solve_traffic(cells: NetCells) -> NetTraffic:
     """Solve the traffic equations for rates and loads; refuse tokens that multiply."""
     count = len(cells.all)
     clocks = {index: rate for index in range(count) if (rate := _clock_rate(cells, index))}
@@ -59,7 +59,7 @@ def solve_traffic(cells: Cells) -> Traffic:
     routing = _matrix(steps, count)[known][:, known]
     rates = np.full(count, np.nan)
     rates[known] = _solved(cells, routing, begin[known], known)
-    return Traffic(rates_per_s=rates, loads=_loads(cells, rates))
+    return NetTraffic(rates_per_s=rates, loads=_loads(cells, rates))
 
 
 def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array:
@@ -69,7 +69,7 @@ def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array
     ).tocsr()
 
 
-def _put(cells: Cells, mode: Mode) -> dict[int, float]:
+def _put(cells: NetCells, mode: Mode) -> dict[int, float]:
     """Compute the mean tokens that a mode puts, by cell."""
     tokens: dict[int, float] = {}
     for arc in mode.put:
@@ -78,7 +78,7 @@ def _put(cells: Cells, mode: Mode) -> dict[int, float]:
     return tokens
 
 
-def _clock_rate(cells: Cells, index: int) -> float | None:
+def _clock_rate(cells: NetCells, index: int) -> float | None:
     """Compute how often tokens leave an infinite server where they begin and always come back.
 
     This is per second and for one cell; None for all other cells.
@@ -96,13 +96,13 @@ def _clock_rate(cells: Cells, index: int) -> float | None:
     return tokens / law.mean_s
 
 
-def _comes_back(cells: Cells, number: int, index: int) -> bool:
+def _comes_back(cells: NetCells, number: int, index: int) -> bool:
     mode, cell = cells.modes[number], cells.all[index]
     sure = any((arc.place, arc.colour) == cell and arc.share == 1.0 for arc in mode.put)
     return sure and _put(cells, mode)[index] == 1.0
 
 
-def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
+def _unknown(cells: NetCells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
     """Find cells that get tokens whose rate the equations do not give, and all behind them."""
     unknown = np.zeros(len(cells.all), dtype=bool)
     waiting = [
@@ -122,7 +122,7 @@ def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
 
 
 def _solved(
-    cells: Cells, routing: sparse.csr_array, begin: Floats, known: NDArray[np.int64]
+    cells: NetCells, routing: sparse.csr_array, begin: Floats, known: NDArray[np.int64]
 ) -> Floats:
     rates = balanced(routing, begin)
     if rates is None:
@@ -136,7 +136,7 @@ def _solved(
     return rates
 
 
-def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
+def _loads(cells: NetCells, rates: Floats) -> dict[str, float]:
     """Compute the offered work per server of every queueing place, of cells whose rate is known."""
     loads: dict[str, float] = {}
     for cell, rate in zip(cells.all, rates, strict=True):
@@ -149,7 +149,7 @@ def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
     return loads
 
 
-def refuse_overload(traffic: Traffic) -> None:
+def refuse_overload(traffic: NetTraffic) -> None:
     """Raise UnstableError where the traffic equations say that a queue grows without end."""
     over = {name: load for name, load in traffic.loads.items() if load >= FULL_LOAD}
     if not over:

@@ -22,7 +22,7 @@ FIRST_ROOM = 4096  # tokens there is room for in the beginning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class NetWindow:
     """How long a net is run, and what is looked at."""
 
     end_s: float
@@ -31,7 +31,7 @@ class Window:
     max_tokens: int = 1_000_000
 
 
-def make_world(compiled: CompiledNet, window: Window, seed: int, replication: int) -> World:
+def make_world(compiled: CompiledNet, window: NetWindow, seed: int, replication: int) -> World:
     """Make a world at time 0: tokens where they begin, sources at a stationary moment."""
     start = int(compiled.numbers["initial"])
     room = max(FIRST_ROOM, start + 2 * int(compiled.numbers["most_put"]) + 2)
@@ -89,7 +89,7 @@ def _place_first_tokens(world: World, compiled: CompiledNet) -> None:
     record.free_tokens -= len(owners)
 
 
-def run_world(world: World, compiled: CompiledNet, window: Window) -> None:
+def run_world(world: World, compiled: CompiledNet, window: NetWindow) -> None:
     """Run to the world's end; raises UnstableError where tokens become too many."""
     while True:
         why = world.run(run)
@@ -100,7 +100,7 @@ def run_world(world: World, compiled: CompiledNet, window: Window) -> None:
         _grow(world, compiled, window)
 
 
-def _grow(world: World, compiled: CompiledNet, window: Window) -> None:
+def _grow(world: World, compiled: CompiledNet, window: NetWindow) -> None:
     """Make room for twice as many tokens, within the limit."""
     old = len(world.tables["tokens"])
     size = min(2 * old, max(window.max_tokens, old))

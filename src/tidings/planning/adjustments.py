@@ -28,9 +28,9 @@ from tidings.model.system import (
     Broker,
     FailureGroup,
     Link,
-    Network,
     Publisher,
     Recovery,
+    SharedNetwork,
     System,
 )
 from tidings.planning.change_kinds import Adjustment, Factor, new_law, own_field
@@ -39,29 +39,20 @@ from tidings.planning.group_changes import GROUP_ADJUSTMENTS
 from tidings.planning.selections import GONE, edited
 
 _FACTOR = re.compile(r"[x×*]\s*(.+)")
-_NOTHING = "none"
+NOTHING = "none"
 PEERS = ("publishers", "subscribers")
 
 
-def adjust(system: System, verb: str, target: str, text: str) -> System:
+def adjust(system: System, verb: str, target: str, value: Any) -> System:
     """Change one property of a system in every record that the target means."""
-    how = ADJUSTMENTS[verb]
-    value = _read(how, verb, text)
+    how = SETTINGS[verb]
+    if verb in RECOVERIES:
+        return replace(system, recovery=how.edit(system.used_recovery, value))
     if verb == "lifetime" and target == ALL:
         return _with_lifetimes(system, value)
     if verb == "lifetime":
         return edited(system, how.sections, target, lambda each: _lives(system, each, value))
     return edited(system, how.sections, target, lambda each: how.edit(each, value))
-
-
-def change_recovery(system: System, verb: str, text: str) -> System:
-    """Change the recovery scheme of a system, or one of the scheme's times."""
-    kind: Kind = records.document_fields(Recovery)[verb].metadata["kind"]
-    value = None if verb == "timeout" and text == _NOTHING else read_value(kind, text)
-    if verb == "scheme" and value == "none":
-        return replace(system, recovery=Recovery(scheme="none"))
-    change: dict[str, Any] = {RECOVERIES[verb]: value}
-    return replace(system, recovery=replace(system.used_recovery, **change))
 
 
 def read_value(kind: Kind, text: str) -> Any:
@@ -73,8 +64,10 @@ def read_value(kind: Kind, text: str) -> Any:
     return value
 
 
-def _read(how: Adjustment, verb: str, text: str) -> Any:
-    if how.may_be_none and text == _NOTHING:
+def read_setting(verb: str, text: str) -> Any:
+    """Read the value that something is to get: of its kind, a factor, or None for "none"."""
+    how = SETTINGS[verb]
+    if how.may_be_none and text == NOTHING:
         return None
     factor = _FACTOR.fullmatch(text)
     if factor is None:
@@ -126,7 +119,11 @@ def _read_rate(place: Any) -> Any:
     return POSITIVE_LAW.read(place)
 
 
-_RATE = Kind(label="a rate or a law", read=_read_rate, schema=dict)
+def _rate_document(value: Any) -> Any:
+    return value if isinstance(value, float) else POSITIVE_LAW.write(value)
+
+
+_RATE = Kind(label="a rate or a law", read=_read_rate, write=_rate_document, schema=dict)
 
 
 def _speed(broker: Broker, value: Factor) -> Broker | None:
@@ -194,7 +191,7 @@ def _delay(channel: Channel, value: Any) -> Channel | None:
 
 def _wider(record: Any, value: Any) -> Any:
     """Change the bandwidth of a link, of a peer's own link or of a shared network."""
-    if not isinstance(record, Network):
+    if not isinstance(record, SharedNetwork):
         return _through(_bandwidth)(record, value)
     if value is None:
         return None  # a network without limit is none
@@ -298,7 +295,7 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     "rate": Adjustment(sections=("publishers",), kind=_RATE, edit=_rate),
     "bursts": Adjustment(
         sections=("publishers",),
-        kind=records.choice(_NOTHING),
+        kind=records.choice(NOTHING),
         edit=_bursts,
         scales=False,
         may_be_none=True,
@@ -348,10 +345,29 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     ),
 }
 
-# What of the recovery can be changed, and the field that holds it.
-RECOVERIES = {
-    "scheme": "scheme",
-    "refresh": "refresh_s",
-    "timeout": "timeout_s",
-    "detection": "detection_s",
+
+def _scheme(recovery: Recovery, value: str) -> Recovery:
+    """Change the scheme; that of doing nothing has no times."""
+    return Recovery(scheme=value) if value == "none" else replace(recovery, scheme=value)
+
+
+def _of_recovery(
+    key: str, edit: Callable[[Any, Any], Any] | None = None, *, may_be_none: bool = False
+) -> Adjustment:
+    field = records.document_fields(Recovery)[key]
+    return Adjustment(
+        sections=("recovery",),
+        kind=field.metadata["kind"],
+        edit=edit or own_field(field.name),
+        scales=False,
+        may_be_none=may_be_none,
+    )
+
+
+RECOVERIES: dict[str, Adjustment] = {  # of the system itself: they have no target
+    "scheme": _of_recovery("scheme", _scheme),
+    "refresh": _of_recovery("refresh"),
+    "timeout": _of_recovery("timeout", may_be_none=True),
+    "detection": _of_recovery("detection"),
 }
+SETTINGS = ADJUSTMENTS | RECOVERIES

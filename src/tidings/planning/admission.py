@@ -34,13 +34,13 @@ _BUSY = ("arrivals_per_s", "utilisation", "wait_mean_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class PredictedState:
     """A system as it is predicted: what everybody gets in time, and how busy brokers are."""
 
     shares: Floats  # [subscriber]
     brokers: pd.DataFrame
 
-    def is_that_of(self, other: State) -> bool:
+    def is_that_of(self, other: PredictedState) -> bool:
         """Test whether another state is the same for all subscribers that this one knows."""
         pairs = [(self.shares, other.shares[: len(self.shares)])]
         pairs += [(self.brokers[name], other.brokers[name]) for name in _BUSY]
@@ -56,10 +56,10 @@ class Effect:
     quiet: bool = False  # whether nothing at all has changed but that it is there
 
 
-def state(system: System) -> State:
+def state(system: System) -> PredictedState:
     """Predict the state of a system: shares of its subscribers, work of its brokers."""
     outcome = foretell(system)
-    return State(shares=outcome.subscribers["on_time"].to_numpy(), brokers=outcome.brokers)
+    return PredictedState(shares=outcome.subscribers["on_time"].to_numpy(), brokers=outcome.brokers)
 
 
 def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
@@ -87,7 +87,7 @@ def joined(system: System, newcomers: Iterable[Subscriber]) -> System:
 
 
 def quiet_effects(
-    newcomer: Subscriber, brokers: Sequence[str], system: System, before: State
+    newcomer: Subscriber, brokers: Sequence[str], system: System, before: PredictedState
 ) -> dict[str, Effect]:
     """Predict effects at brokers that have the events already, by one prediction for all of them.
 
@@ -106,7 +106,7 @@ def quiet_effects(
     }
 
 
-def effect_at(broker: str, newcomer: Subscriber, system: System, before: State) -> Effect:
+def effect_at(broker: str, newcomer: Subscriber, system: System, before: PredictedState) -> Effect:
     """Predict the effect at one broker, by a prediction of its own."""
     after = state(joined(system, [replace(newcomer, at=broker)]))
     losses = before.shares - after.shares[:-1]
@@ -154,7 +154,7 @@ MOST_PLAYED = 5  # places, best first, until the simulation speaks for one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NewcomerPlace:
     """What becomes of a newcomer at a broker, and of everybody else."""
 
     broker: str
@@ -186,8 +186,8 @@ class Admission(Shown):
     subscriber: str
     count: int
     target: float
-    places: tuple[Place, ...]  # best first
-    choice: Place | None  # the best that admits; None: the newcomer must be turned away
+    places: tuple[NewcomerPlace, ...]  # best first
+    choice: NewcomerPlace | None  # the best that admits; None: the newcomer must be turned away
 
     @property
     def verdict(self) -> str:
@@ -287,7 +287,7 @@ class Admissions:
 
     def _places(
         self, newcomer: Subscriber, target: float, brokers: Sequence[str]
-    ) -> tuple[Place, ...]:
+    ) -> tuple[NewcomerPlace, ...]:
         """Assess a newcomer at each of these brokers, best first."""
         if not brokers:
             return ()
@@ -300,7 +300,7 @@ class Admissions:
             share = float(kind.shares[at])
             own = np.inf if np.isnan(share) else share - target  # who wants nothing misses nothing
             places.append(
-                Place(
+                NewcomerPlace(
                     broker=self.system.brokers[at].name,
                     target=target,
                     share=share,
@@ -325,7 +325,7 @@ class Admissions:
                 return replace(answer, places=tuple(places), choice=places[number])
         return replace(answer, places=tuple(places), choice=None)
 
-    def admit(self, newcomer: Subscriber, place: Place) -> None:
+    def admit(self, newcomer: Subscriber, place: NewcomerPlace) -> None:
         """Take a newcomer in; later answers are those of the system with it."""
         known = self._kinds.get(self._kind_of(newcomer))
         self.system = joined(self.system, [_placed(newcomer, place)])
@@ -352,7 +352,7 @@ class Admissions:
     def _predict(self) -> None:
         self._look(state(self.system))
 
-    def _look(self, before: State) -> None:
+    def _look(self, before: PredictedState) -> None:
         """Take note of what everybody gets as it is, and should get."""
         self._before, self._wanted = before, self.target.shares(self.system)
         self._names = [each.name for each in self.system.subscribers]
@@ -422,7 +422,7 @@ class Admissions:
         last = order[places, np.argmax(enough, axis=1)]
         return last, margins[places, last]
 
-    def _judged(self, newcomer: Subscriber, place: Place) -> System:
+    def _judged(self, newcomer: Subscriber, place: NewcomerPlace) -> System:
         """Add a newcomer to the system; those it does not let down get target 0."""
         kind, at = self._table(newcomer), self.system.broker_index[place.broker]
         spared = np.isinf(self._margins(kind.losses[[at]])[0]) & ~np.isnan(self._wanted)
@@ -434,5 +434,5 @@ class Admissions:
         return joined(system, [_placed(newcomer, place)])
 
 
-def _placed(newcomer: Subscriber, place: Place) -> Subscriber:
+def _placed(newcomer: Subscriber, place: NewcomerPlace) -> Subscriber:
     return replace(newcomer, at=place.broker, target=place.target)

@@ -13,10 +13,20 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import Link, Subscriber, System
+from tidings.planning.change_kinds import times
 from tidings.planning.changes import changed
 from tidings.planning.choices import ALL
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, Target, weigh
-from tidings.planning.selections import check_target, in_quotes
+from tidings.planning.evidence import (
+    MEETS,
+    MISSES,
+    OPEN,
+    Evidence,
+    Play,
+    Target,
+    TargetStanding,
+    weigh,
+)
+from tidings.planning.selections import check_target
 
 SLOWEST, FASTEST = 1 / 64, 64.0
 CLOSE = 0.01  # relative: how near the least speed is to that given, which is the faster one
@@ -32,7 +42,7 @@ class Option:
     evidence: Evidence
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TargetStanding:
         """How the system stands with it, predicted."""
         return self.evidence.predicted
 
@@ -158,7 +168,7 @@ def narrowed(
 
 def faster(system: System, broker: str, factor: float) -> System:
     """Make a broker (or all) work so many times as fast."""
-    return changed(system, [f"speed {in_quotes(broker)} x{factor!r}"])
+    return changed(system, [times("speed", broker, factor)])
 
 
 def least_copies(

@@ -1,10 +1,11 @@
-"""What a change can be: whose, what its value looks like, and what it does."""
+"""What a change is, as data, and what can be changed: whose, what a value looks like."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidings.model.laws import Law
 from tidings.model.records import Kind
@@ -15,6 +16,30 @@ class Factor:
     """How many times what it was."""
 
     times: float
+
+
+class Change(NamedTuple):
+    """One change: a verb, whom it is about, and the value that its verb takes.
+
+    That is a number, law or record as system files give them, a :class:`Factor`, or None for
+    "none"; of ``move`` the new home, of ``add`` the number and the home (or None).
+    """
+
+    verb: str
+    target: str = ""
+    value: Any = None
+
+    def scaled(self, power: float) -> Change:
+        """Raise its factor to a power, in three digits, rather further from 1 than nearer."""
+        times = self.value.times**power
+        unit = 10.0 ** (math.floor(math.log10(times)) - 2)
+        digits = math.ceil(times / unit - 1e-9) if times > 1.0 else math.floor(times / unit + 1e-9)
+        return self._replace(value=Factor(times=float(f"{digits * unit:.3g}")))
+
+
+def times(verb: str, target: str, factor: float) -> Change:
+    """Make the change of something to so many times what it was."""
+    return Change(verb, target, Factor(times=factor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

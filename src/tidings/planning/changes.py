@@ -1,4 +1,4 @@
-"""What may be changed in a system, as short sentences: ``rate all x2``, ``remove east``.
+"""What may be changed in a system, and the short sentences that say it: ``rate all x2``.
 
     rate nasdaq x2             publishers: times a factor, or to a rate (5/s) or a law
     speed hub x2               brokers: all their work is done so much faster
@@ -31,18 +31,31 @@ one of many, those without what is to be changed are left as they are.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tidings.errors import InvalidInputError
-from tidings.model import reading, records, yaml_text
+from tidings.model import reading, records, units
 from tidings.model.document import Place, meant_name
 from tidings.model.named_files import kept_below
 from tidings.model.record_tables import names
+from tidings.model.records import Kind
 from tidings.model.system import LINK, Broker, Link, Publisher, Subscriber, System
-from tidings.planning.adjustments import ADJUSTMENTS, RECOVERIES, adjust, change_recovery
+from tidings.planning.adjustments import (
+    ADJUSTMENTS,
+    NOTHING,
+    RECOVERIES,
+    SETTINGS,
+    adjust,
+    read_setting,
+    read_value,
+)
+from tidings.planning.change_kinds import Change, Factor
+from tidings.planning.choices import ALL
 from tidings.planning.selections import check_target, edited, means
 
 PUTS = {"broker": Broker, "link": Link, "publisher": Publisher, "subscriber": Subscriber}
@@ -101,7 +114,7 @@ def _has(system: System, section: str, target: str) -> bool:
     return any(means(target, record) for record in getattr(system, section))
 
 
-def add(system: System, count: int, model: str, home: str | None = None) -> System:
+def add(system: System, count: int, model: str, home: str | None) -> System:
     """Add so many subscribers like an existing one, at its broker or at another."""
     check_target(system, ("subscribers",), model)
     like = next((each for each in system.subscribers if each.name == model), None)
@@ -116,27 +129,17 @@ def add(system: System, count: int, model: str, home: str | None = None) -> Syst
     return replace(system, subscribers=(*system.subscribers, new))
 
 
-def put(system: System, verb: str, name: str, text: str) -> System:
-    """Put in a record written as in a system file: new, or in place of the one of that name."""
-    section = f"{verb}s"
-    place = yaml_text.parse(text)
-    record = None if place.problems else _read(verb, name, place)
-    if place.problems or record is None:
-        raise InvalidInputError("its value cannot be read", place.problems)
+def put(system: System, section: str, record: Any) -> System:
+    """Put in a record: new, or in place of the one of that name."""
     old = tuple(getattr(system, section))
     at = next((index for index, each in enumerate(old) if means(record.name, each)), len(old))
     changes: dict[str, Any] = {section: (*old[:at], record, *old[at + 1 :])}
     return replace(system, **changes)
 
 
-def _read(verb: str, name: str, place: Place) -> Any:
-    if verb != "link":
-        return records.read_record(PUTS[verb], place, name=name)
-    value = place.value if isinstance(place.value, dict) else {}
-    return LINK.read(place.instead({"between": name.split("--"), **value}))
+# ---- sentences -----------------------------------------------------------------------------------
 
-
-VERBS = (*ADJUSTMENTS, *RECOVERIES, *PUTS, "add", "move", "remove")
+VERBS = (*SETTINGS, *PUTS, "add", "move", "remove")
 _WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _FORMS = {
     "add": "add NUMBER like SUBSCRIBER, or add NUMBER like SUBSCRIBER at BROKER",
@@ -145,58 +148,125 @@ _FORMS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One change as it was said: a verb, what it is about, and the rest of the sentence."""
-
-    verb: str
-    target: str = ""
-    rest: str = ""
-    text: str
-
-    def refuse(self, want: str) -> InvalidInputError:
-        """Make the error for a change that cannot be understood or made."""
-        return InvalidInputError(f"the change {quoted(self.text)}: wants {want}")
-
-
 def read_change(text: str) -> Change:
     """Make out a change; what it names is looked up when it is made.
 
-    >>> read_change("delay 'a--b' x2").target
-    'a--b'
+    >>> read_change("delay 'a--b' x2")
+    Change(verb='delay', target='a--b', value=Factor(times=2.0))
     """
     verb, rest = _first_word(text)
     if verb not in VERBS:
         hint = meant_name(verb, VERBS)
         wanted = f"wants one of {', '.join(VERBS)}" + (f"; {hint}" if hint else "")
         raise InvalidInputError(f"the change {quoted(text)} begins with '{verb}'; {wanted}")
-    if verb in RECOVERIES:
-        return Change(verb=verb, rest=rest, text=text)
-    target, rest = _first_word(rest)
-    change = Change(verb=verb, target=target, rest=rest, text=text)
-    if not target or not (rest or verb == "remove"):
-        raise change.refuse(_FORMS.get(verb, f"{verb} NAME VALUE"))
-    return change
+    target = ""
+    if verb not in RECOVERIES:
+        target, rest = _first_word(rest)
+    with _about(text):
+        if verb not in RECOVERIES and not (target and (rest or verb == "remove")):
+            raise InvalidInputError(f"wants {_FORMS.get(verb, f'{verb} NAME VALUE')}")
+        if verb in SETTINGS:
+            return Change(verb, target, read_setting(verb, rest))
+        if verb in PUTS:
+            return Change(verb, target, read_value(_whole(verb, target), rest))
+        return _restructuring(verb, target, _words(rest))
 
 
-def changed(system: System, changes: Sequence[str], below: Sequence[str] | None = None) -> System:
+def _restructuring(verb: str, target: str, words: list[str]) -> Change:
+    match verb, words:
+        case "remove", []:
+            return Change(verb, target)
+        case "move", ["to", home]:
+            return Change(verb, target, home)
+        case "add", ["like", model] if target.isdecimal() and int(target):
+            return Change(verb, model, (int(target), None))
+        case "add", ["like", model, "at", home] if target.isdecimal() and int(target):
+            return Change(verb, model, (int(target), home))
+    raise InvalidInputError(f"wants {_FORMS[verb]}")
+
+
+def _whole(verb: str, name: str) -> Kind:
+    """Make the kind of whole records of a name, written as in a system file."""
+
+    def read(place: Place) -> Any:
+        if verb != "link":
+            return records.read_record(PUTS[verb], place, name=name)
+        value = place.value if isinstance(place.value, dict) else {}
+        return LINK.read(place.instead({"between": name.split("--"), **value}))
+
+    write = LINK.write if verb == "link" else records.record_document
+    return Kind(label=verb, read=read, write=write, schema=dict)
+
+
+def sentence(change: Change) -> str:
+    """Write a change as ``whatif`` takes it.
+
+    >>> print(sentence(Change("speed", "hub", Factor(times=2.0))))
+    speed 'hub' x2
+    """
+    verb, target, value = change
+    whom = target if target in ("", ALL) else quoted(target)
+    if verb == "add":
+        count, home = value
+        return f"add {count} like {whom}" + (f" at {quoted(home)}" if home else "")
+    if verb == "move":
+        return f"move {whom} to {quoted(value)}"
+    return " ".join(filter(None, (verb, whom, "" if verb == "remove" else _written(change))))
+
+
+def sentences(changes: Iterable[Change]) -> str:
+    """Write changes that are made together."""
+    return "; ".join(map(sentence, changes))
+
+
+def _written(change: Change) -> str:
+    """Write the value that a change gives."""
+    verb, target, value = change
+    if value is None:
+        return NOTHING
+    if isinstance(value, Factor):
+        return f"x{value.times:.12g}"
+    kind = _whole(verb, target) if verb in PUTS else SETTINGS[verb].kind
+    assert kind is not None  # without one there are factors alone
+    if kind in (records.TIME, records.POSITIVE_TIME):
+        return units.short_seconds(value)
+    document = kind.write(value)
+    if isinstance(document, str):
+        return document
+    return json.dumps(document, ensure_ascii=False).removesuffix(".0")
+
+
+# ---- changing ------------------------------------------------------------------------------------
+
+
+def changed(
+    system: System, changes: Sequence[Change | str], below: Sequence[str] | None = None
+) -> System:
     """Make changes one after another and check the system as a whole at the end.
 
     Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
     whoever types changes.
     """
-    orders = [read_change(text) for text in changes]
+    said = [each if isinstance(each, str) else sentence(each) for each in changes]
+    with kept_below(below):
+        orders = [read_change(each) if isinstance(each, str) else each for each in changes]
     after = system
-    for change in orders:
-        try:
-            with kept_below(below):
-                after = _made(after, change)
-        except InvalidInputError as error:
-            headline = f"the change {quoted(change.text)}: {error.headline}"
-            raise InvalidInputError(headline, error.problems) from error
+    for text, change in zip(said, orders, strict=True):
+        with _about(text):
+            after = _made(after, change)
     if all(change.verb in ADJUSTMENTS for change in orders):
         return after
-    return check_whole(after, f"after {quoted(', '.join(changes))}")
+    return check_whole(after, f"after {quoted(', '.join(said))}")
+
+
+@contextmanager
+def _about(text: str) -> Iterator[None]:
+    """Say of errors which change they are about."""
+    try:
+        yield
+    except InvalidInputError as error:
+        headline = f"the change {quoted(text)}: {error.headline}"
+        raise InvalidInputError(headline, error.problems) from error
 
 
 def quoted(text: str) -> str:
@@ -209,28 +279,17 @@ def quoted(text: str) -> str:
 
 
 def _made(system: System, change: Change) -> System:
-    if change.verb in RECOVERIES:
-        return change_recovery(system, change.verb, change.rest)
-    if change.verb in ADJUSTMENTS:
-        return adjust(system, change.verb, change.target, change.rest)
-    return _restructured(system, change)
-
-
-def _restructured(system: System, change: Change) -> System:
-    words = _words(change.rest)
-    match change.verb, words:
-        case "remove", []:
-            return remove(system, change.target)
-        case "move", ["to", home]:
-            return move(system, change.target, home)
-        case "add", ["like", model, *where] if change.target.isdecimal() and int(change.target):
-            if not where:
-                return add(system, int(change.target), model)
-            if len(where) == 2 and where[0] == "at":
-                return add(system, int(change.target), model, where[1])
-    if change.verb in PUTS:
-        return put(system, change.verb, change.target, change.rest)
-    raise InvalidInputError(f"wants {_FORMS[change.verb]}")
+    verb, target, value = change
+    if verb in SETTINGS:
+        return adjust(system, verb, target, value)
+    if verb in PUTS:
+        return put(system, f"{verb}s", value)
+    if verb == "remove":
+        return remove(system, target)
+    if verb == "move":
+        return move(system, target, value)
+    count, home = value
+    return add(system, count, target, home)
 
 
 def _first_word(text: str) -> tuple[str, str]:

@@ -13,9 +13,9 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.planning.capacity import Capacity, Option
-from tidings.planning.changes import changed
+from tidings.planning.change_kinds import Change
+from tidings.planning.changes import changed, sentence
 from tidings.planning.evidence import Evidence, Play, Target, foretell, weigh
-from tidings.planning.selections import in_quotes
 from tidings.simulation.network import compile_system
 
 TWICE = 0.001  # share of events handled more than once from which settings are looked for
@@ -27,10 +27,15 @@ MOST_TIMES = 16  # as many members as carry the load, at most, are tried
 class Setting:
     """One way to share events out, and what becomes of them."""
 
-    change: str  # as a sentence; "as it is" for none
+    change: Change | None  # None: as it is
     handled_again: float  # share of the group's events
     on_time: float
     chosen: bool = False
+
+    @property
+    def words(self) -> str:
+        """The change as a sentence."""
+        return "as it is" if self.change is None else sentence(self.change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -38,14 +43,15 @@ class ConsumersPlan(Capacity):
     """The least members that meet the target, and settings that were looked at before."""
 
     settings: tuple[Setting, ...]  # empty where nothing is handled twice
-    changes: tuple[str, ...]  # that lead to the plan
+    changes: tuple[Change, ...]  # that lead to the plan
 
     def to_document(self) -> dict[str, Any]:
         """Give the answer as plain data for JSON."""
         document = Capacity.to_document(self)
-        settings = [plain(asdict(each)) for each in self.settings]
+        settings = [plain(asdict(each) | {"change": each.words}) for each in self.settings]
         group = {"group": document.pop("broker")}
-        return group | document | {"changes": list(self.changes), "settings": settings}
+        changes = list(map(sentence, self.changes))
+        return group | document | {"changes": changes, "settings": settings}
 
 
 def plan_group(
@@ -62,15 +68,15 @@ def plan_group(
     """
     name = _found(system, group).name
     settings = _settings(system, name, progress)
-    changes = tuple(each.change for each in settings if each.chosen)
-    settled = changed(system, changes) if changes else system
+    changes = tuple(each.change for each in settings if each.chosen and each.change)
+    settled = changed(system, changes)
     least, most = _range(settled, name)
     seen: dict[int, Option] = {}
 
     def meets(members: int) -> bool:
         progress(f"{members} members")
         try:
-            plan = changed(settled, [f"members {in_quotes(name)} {members}"])
+            plan = changed(settled, [Change("members", name, members)])
             evidence: Evidence = weigh(plan, target, play)
         except UnstableError:  # by what is delivered again
             return False
@@ -81,7 +87,7 @@ def plan_group(
     if not seen:
         raise UnstableError(f"the group '{name}' cannot keep up with any number of members tried")
     members = size or max(seen)
-    changes = (*changes, f"members {in_quotes(name)} {members}")
+    changes = (*changes, Change("members", name, members))
     return ConsumersPlan(
         what="members",
         broker=name,
@@ -147,11 +153,11 @@ def _settings(system: System, name: str, progress: Progress) -> tuple[Setting, .
     if not consumers.acknowledges:
         return ()
     tried: list[Setting] = []
-    for change in ("", *_remedies(subscriber, consumers)):
-        progress(change or "the present settings")
-        again, on_time = _redelivered(changed(system, [change]) if change else system, name)
-        tried.append(Setting(change=change or "as it is", handled_again=again, on_time=on_time))
-        if not change and again < TWICE:
+    for change in (None, *_remedies(subscriber, consumers)):
+        progress(sentence(change) if change else "the present settings")
+        again, on_time = _redelivered(changed(system, [change] if change else []), name)
+        tried.append(Setting(change=change, handled_again=again, on_time=on_time))
+        if change is None and again < TWICE:
             return ()
     best = min(tried, key=lambda each: (round(each.handled_again, 3), -round(each.on_time, 3)))
     return tuple(replace(each, chosen=each is best and each is not tried[0]) for each in tried)
@@ -166,16 +172,16 @@ def _redelivered(system: System, name: str) -> tuple[float, float]:
     return float(rows.loc[name, "handled_again"]), float(rows.loc[name, "on_time"])
 
 
-def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[str]:
+def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[Change]:
     """Yield changes with which hardly any event is overdue before its turn comes."""
     laws = [each.processing or subscriber.processing for each in consumers.each()]
     longest_s = max(law.quantile(LONGEST) for law in laws if law is not None)
     trip_s = 2.0 * subscriber.link.delay.quantile(LONGEST)
-    name = in_quotes(subscriber.name)
     held = consumers.held or consumers.in_flight
     if held is not None and not consumers.backoff_s:
-        yield f"ack_wait {name} {1.1 * (held * longest_s + trip_s):.3g}s"
+        wait_s = 1.1 * (held * longest_s + trip_s)
+        yield Change("ack_wait", subscriber.name, float(f"{wait_s:.3g}"))
     shortest_s = min(consumers.backoff_s, default=consumers.ack_wait_s or math.inf)
     fits = math.floor((shortest_s - trip_s) / (1.1 * longest_s))
     if fits >= 1 and (consumers.held == 0 or fits < consumers.held):
-        yield f"prefetch {name} {fits}"
+        yield Change("prefetch", subscriber.name, fits)

@@ -18,7 +18,9 @@ from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
+from tidings.planning.change_kinds import Change
 from tidings.planning.changes import changed
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import (
     MEETS,
     MISSES,
@@ -106,7 +108,7 @@ def shortest_lifetimes(
     """
     if not levels or any(not _is_share(level) for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
-    endless = changed(system, ["lifetime all none"])
+    endless = changed(system, [Change("lifetime", ALL)])
     progress("without lifetimes")
     best = foretell(endless)
     table = best.subscribers[["subscriber", "broker", "on_time"]].rename(

@@ -97,7 +97,7 @@ Play = Callable[[System, Wanted], Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TargetStanding:
     """How a system stands to a target by one engine."""
 
     source: str
@@ -121,8 +121,8 @@ class Evidence(Shown):
     _table = "subscribers"
     _columns = ("subscriber", "on_time", "error", "broker", "by")
 
-    predicted: Standing
-    simulated: Standing | None  # None where it was not played
+    predicted: TargetStanding
+    simulated: TargetStanding | None  # None where it was not played
     verdict: str  # what both together tell
     outcome: Outcome  # the rows that decided it: of each the one with the smaller error
 
@@ -200,7 +200,7 @@ def deciding(system: System, target: Target, predicted: Outcome) -> Wanted:
     return precision
 
 
-def standing(system: System, target: Target, outcome: Outcome) -> Standing:
+def standing(system: System, target: Target, outcome: Outcome) -> TargetStanding:
     """Say how a system stands to its target if all shares are as they are given."""
     rows = outcome.subscribers
     wanted, share = target.wanted(system), rows["on_time"].to_numpy()
@@ -208,7 +208,7 @@ def standing(system: System, target: Target, outcome: Outcome) -> Standing:
     asked = ~np.isnan(wanted) & ~np.isnan(share)
     margins = np.where(asked, share - wanted, np.inf)
     least = int(np.argmin(margins.round(9)))  # further digits depend on the processor
-    return Standing(
+    return TargetStanding(
         source=outcome.source,
         on_time=outcome.on_time,
         satisfied=satisfied,

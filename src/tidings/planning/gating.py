@@ -12,7 +12,8 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
-from tidings.planning.budget import Budget, Remedy, explain
+from tidings.planning.budget import Budget, explain
+from tidings.planning.change_search import Remedy
 from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Target, errors, weigh
 

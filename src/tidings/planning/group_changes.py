@@ -55,7 +55,12 @@ def _read_member(place: Any) -> Any:
     return str(name), POSITIVE_LAW.read(place.inside(name))
 
 
-_MEMBER = Kind(label="a member and a law", read=_read_member, schema=dict)
+_MEMBER = Kind(
+    label="a member and a law",
+    read=_read_member,
+    write=lambda value: {value[0]: POSITIVE_LAW.write(value[1])},
+    schema=dict,
+)
 
 
 def _members(group: Consumers, value: int) -> Consumers | None:

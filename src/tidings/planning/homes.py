@@ -28,9 +28,9 @@ from tidings.model.progress import Progress, with_step_numbers
 from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.choices import ALL
-from tidings.planning.evidence import MISSES, Evidence, Play, Standing, Target, weigh
+from tidings.planning.evidence import MISSES, Evidence, Play, Target, TargetStanding, weigh
 from tidings.planning.selections import check_target, means
-from tidings.prediction.other_homes import Elsewhere
+from tidings.theory.other_homes import Elsewhere
 
 Homes = tuple[str, ...]
 Counts = NDArray[np.int64]
@@ -325,7 +325,7 @@ class Assignment:
     evidence: Evidence
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TargetStanding:
         """How the system stands with them, predicted."""
         return self.evidence.predicted
 

@@ -28,12 +28,12 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.capacity import FASTEST, faster, narrowed
+from tidings.planning.change_kinds import times
 from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, Evidence, Play, Target, foretell, weigh
-from tidings.planning.selections import in_quotes
-from tidings.prediction.network.arriving import on_time_and_mean
-from tidings.prediction.network.network import Network
-from tidings.prediction.theory import network_of
+from tidings.theory.answer import network_of
+from tidings.theory.network.arriving import on_time_and_mean
+from tidings.theory.network.network import Network
 
 RELIEVED = 0.9  # load of an overloaded broker from which steps begin
 STEP = 1.25  # by which factor a broker is made faster at once
@@ -88,7 +88,7 @@ def cheapest_mix(
 
     ``costs`` are of a broker's present speed once more; those that are not named cost 1.
     """
-    search = _Search(system, target, _costs(system, costs or {}), progress)
+    search = _MixSearch(system, target, _costs(system, costs or {}), progress)
     start = dict.fromkeys(search.costs, 1.0)
     alike = search.alike()
     if alike is None:  # as no broker does harm by being faster, no mix will do either
@@ -129,7 +129,7 @@ def _takes_time(system: System, broker: str) -> bool:
     return True
 
 
-class _Search:
+class _MixSearch:
     """Mixes of speeds of one system, tried by theory."""
 
     def __init__(
@@ -144,10 +144,8 @@ class _Search:
 
     def built(self, sizes: Sizes) -> System:
         """Make each broker so many times as fast."""
-        return changed(
-            self.system,
-            [f"speed {in_quotes(name)} x{size!r}" for name, size in sizes.items() if size != 1.0],
-        )
+        faster = [times("speed", name, size) for name, size in sizes.items() if size != 1.0]
+        return changed(self.system, faster)
 
     def cost(self, sizes: Sizes) -> float:
         """Compute what the added speed costs."""

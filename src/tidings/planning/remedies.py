@@ -1,32 +1,32 @@
-"""Changes that may help against a cause, as sentences: what acts on it, where it acts."""
+"""Changes that may help against a cause: what acts on it, where it acts."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator
 
-from tidings.model.behaviour import LAW, Channel
-from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause
+from tidings.model.behaviour import Channel
+from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause, Cost
 from tidings.model.consumers import Consumers
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import column
 from tidings.model.system import SCHEMES, Subscriber, System
+from tidings.planning.change_kinds import Change, Factor, times
 from tidings.planning.choices import ALL
-from tidings.planning.selections import in_quotes
+from tidings.planning.selections import AT
 
-Changes = tuple[str, ...]  # made together
-# What acts on a cause at a place.
+Changes = tuple[Change, ...]  # made together
+# What acts on a cause at its place.
 CHANGES = {
-    "waiting": "speed {} x2",
-    "service": "speed {} x2",
-    "away": "off {} x0.5",
-    "own queue": "processing {} x0.5",
-    "overflow": "speed {} x2",
-    "batches": "batch {} none",
-    "network": "bandwidth {} x2",
-    "churn": "stays all x2",
-    "crashes": "crashes {} none",
+    "waiting": times("speed", "", 2.0),
+    "service": times("speed", "", 2.0),
+    "away": times("off", "", 0.5),
+    "own queue": times("processing", "", 0.5),
+    "overflow": times("speed", "", 2.0),
+    "batches": Change("batch"),
+    "network": times("bandwidth", "", 2.0),
+    "crashes": Change("crashes"),
 }
 GROUP_TROUBLES = ("slow member", "hot partition", "redelivery")
 _PATIENT = 4.0  # times what a member takes for all that it holds: ack waits that seldom end first
@@ -34,12 +34,10 @@ MOST_CAUSES = 8  # whose remedies are tried, the dearest
 ROOM = 0.7  # load that an overloaded broker is brought to
 
 
-def promising(
-    system: System, outcome: Outcome, totals: list[tuple[Cause, float]]
-) -> Iterator[Changes]:
+def promising(system: System, outcome: Outcome, totals: list[Cost]) -> Iterator[Changes]:
     """Give changes that act on the dearest causes, in their order."""
     links = _links(system)
-    for cause, _ in totals[:MOST_CAUSES]:
+    for cause, *_ in totals[:MOST_CAUSES]:
         if cause.kind == "overload":
             yield _relief(outcome)
         elif cause.kind in ("travel", "loss"):
@@ -53,47 +51,50 @@ def promising(
 def _nearer(system: System, cause: Cause, of: str) -> Iterator[Changes]:
     """Yield changes of a link (``of``) that takes long or loses events."""
     if cause.kind == "travel" and cause.place in _narrow(system):
-        yield (f"bandwidth {of} x2",)
-    yield (f"delay {of} x0.5" if cause.kind == "travel" else f"reliability {of} 1",)
+        yield (times("bandwidth", of, 2.0),)
+    yield (times("delay", of, 0.5) if cause.kind == "travel" else Change("reliability", of, 1.0),)
 
 
 def _of_one(system: System, cause: Cause) -> Iterator[Changes]:
     """Yield changes of one broker, publisher or subscriber."""
     kind, place = cause
     if kind == "outages":
-        yield (f"availability {_target(system, place)} 1",)
+        yield (Change("availability", place, 1.0),)
         used = system.used_recovery.scheme
-        yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
+        others = [each for each in SCHEMES if each not in (used, "none")]
+        yield from ((Change("scheme", value=each),) for each in others)
     elif kind == "bursts":
-        yield (f"bursts {ALL if place == ALL_PUBLISHERS else in_quotes(place)} none",)
+        yield (Change("bursts", ALL if place == ALL_PUBLISHERS else place),)
     elif kind == "deadline":
-        yield (f"lifetime {in_quotes(place) if place else ALL} x2",)
+        yield (times("lifetime", place or ALL, 2.0),)
+    elif kind == "churn":
+        yield (times("stays", ALL, 2.0),)
     elif kind == "back-pressure":
         faster = "waiting" if place in system.broker_index else "own queue"
-        yield (CHANGES[faster].format(_target(system, place)),)
+        yield (CHANGES[faster]._replace(target=place),)
     elif kind in CHANGES:
         if kind == "own queue":
             yield from _more_members(system, place)
-        yield (CHANGES[kind].format(_target(system, place)),)
+        yield (CHANGES[kind]._replace(target=_target(system, place)),)
 
 
 def _mended(system: System, cause: Cause) -> Iterator[Changes]:
     """Yield changes of a consumer group against what is wrong with it."""
     for own, consumers in _groups(system):
         laws = [law for each in consumers.members if (law := each.processing or own.processing)]
-        target = in_quotes(own.name)
         if cause.kind == "slow member":
             fastest = min(laws, key=lambda law: law.mean_s, default=None)
             for member in consumers.members:
                 if fastest and cause.place == f"{member.name}{MEMBER_OF}{own.name}":
-                    yield (f"member {target} {json.dumps({member.name: LAW.write(fastest)})}",)
+                    yield (Change("member", own.name, (member.name, fastest)),)
         elif cause.place == own.name and cause.kind == "hot partition":
-            yield (f"keys {target} even",)
+            yield (Change("keys", own.name, "even"),)
         elif cause.place == own.name:
             slowest_s = max(law.mean_s for law in (*laws, own.processing) if law is not None)
-            yield (f"ack_wait {target} {_time(_PATIENT * max(consumers.held, 1) * slowest_s)}",)
+            wait_s = _PATIENT * max(consumers.held, 1) * slowest_s
+            yield (Change("ack_wait", own.name, float(f"{wait_s:.3g}")),)
             if consumers.held != 1:
-                yield (f"prefetch {target} 1",)
+                yield (Change("prefetch", own.name, 1),)
 
 
 def _groups(system: System) -> Iterator[tuple[Subscriber, Consumers]]:
@@ -103,15 +104,11 @@ def _groups(system: System) -> Iterator[tuple[Subscriber, Consumers]]:
             yield own, own.consumers
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g}s" if seconds >= 1.0 else f"{seconds * 1e3:.3g}ms"
-
-
 def _more_members(system: System, name: str) -> Iterator[Changes]:
     """Yield the change to twice as many members of a consumer group whose members are alike."""
     for own, consumers in _groups(system):
         if own.name == name and not consumers.members:
-            yield (f"members {_target(system, name)} {2 * consumers.count}",)
+            yield (Change("members", name, 2 * consumers.count),)
 
 
 def _target(system: System, place: str) -> str:
@@ -119,8 +116,8 @@ def _target(system: System, place: str) -> str:
     if place.startswith(LIKE):
         name = place.removeprefix(LIKE)
         (home,) = (each.at for each in system.subscribers if each.name == name)
-        return in_quotes(f"at:{home}")
-    return in_quotes(place)
+        return f"{AT}{home}"
+    return place
 
 
 def _relief(outcome: Outcome) -> Changes:
@@ -128,7 +125,7 @@ def _relief(outcome: Outcome) -> Changes:
     rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
     loads = rows["arrivals_per_s"] * rows["service_mean_s"]
     return tuple(
-        f"speed {in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
+        times("speed", name, float(f"{max(load / ROOM, 1.1):.2g}"))
         for name, load in zip(rows["broker"], loads, strict=True)
     )
 
@@ -160,12 +157,31 @@ def _links(system: System) -> dict[str, str]:
     named = {}
     for link in system.links:
         for one, other in (link.between, link.between[::-1]):
-            named[f"{one}{ARROW}{other}"] = in_quotes(link.name)
+            named[f"{one}{ARROW}{other}"] = link.name
     for publisher in system.publishers:
-        named[f"{publisher.name}{ARROW}{publisher.at}"] = in_quotes(publisher.name)
+        named[f"{publisher.name}{ARROW}{publisher.at}"] = publisher.name
     for subscriber in system.subscribers:
-        own = in_quotes(subscriber.name)
-        named[f"{subscriber.at}{ARROW}{subscriber.name}"] = own
+        named[f"{subscriber.at}{ARROW}{subscriber.name}"] = subscriber.name
         like = f"{LIKE}{subscriber.name}"
         named[f"{subscriber.at}{ARROW}{like}"] = _target(system, like)
     return named
+
+
+def factors(changes: Changes) -> list[float]:
+    """List the factors of changes; empty where one of them has none."""
+    known = [each.value.times for each in changes if isinstance(each.value, Factor)]
+    return known if len(known) == len(changes) else []
+
+
+def scaled(changes: Changes, power: float) -> Changes:
+    """Raise the factors of changes to a power."""
+    return tuple(each.scaled(power) for each in changes)
+
+
+def size(changes: Changes) -> float:
+    """Measure how large changes are: the sum of absolute logs of their factors.
+
+    Changes without a factor count as log 3.
+    """
+    known = factors(changes)
+    return sum(abs(math.log(each)) for each in known) if known else math.log(3.0)

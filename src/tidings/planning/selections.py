@@ -9,7 +9,7 @@ from typing import Any
 from tidings.errors import InvalidInputError
 from tidings.model.document import meant_name
 from tidings.model.record_tables import names
-from tidings.model.system import Broker, FailureGroup, Link, Network, Subscriber, System
+from tidings.model.system import Broker, FailureGroup, Link, SharedNetwork, Subscriber, System
 from tidings.planning.choices import ALL
 
 AT, GROUP = "at:", "group:"
@@ -70,15 +70,6 @@ def _places(record: Any) -> tuple[str, ...]:
         return (record.name,)
     if isinstance(record, FailureGroup):
         return record.members
-    if isinstance(record, Network):
+    if isinstance(record, SharedNetwork):
         return ()
     return record.between if isinstance(record, Link) else (record.at,)
-
-
-def in_quotes(name: str) -> str:
-    """Write a name as changes may hold it, whatever is in it.
-
-    >>> print(in_quotes("hub"), in_quotes("o'hara"))
-    'hub' "o'hara"
-    """
-    return f'"{name}"' if "'" in name else f"'{name}'"

@@ -78,7 +78,7 @@ def gate(
 
     Options are those of :class:`PlanOptions`, also by name: ``gate(system, slo="slo.yaml")``.
     """
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     return hold(asked.system, asked.target, asked.play, progress=progress)
 
 
@@ -90,7 +90,7 @@ def plan_targets(
     **changes: Unpack[PlanChanges],
 ) -> Evidence:
     """Find whether everybody gets their target, as the system is."""
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     return weigh(asked.system, asked.target, asked.play)
 
 
@@ -104,7 +104,7 @@ def plan_admission(
     **changes: Unpack[PlanChanges],
 ) -> Admission:
     """Find where so many newcomers like a subscriber can be admitted."""
-    asked = _Asked(system, options, lambda _: None, changes)
+    asked = _TargetedSystem(system, options, lambda _: None, changes)
     newcomer = newcomer_like(asked.system, like, count)
     share = newcomer.target if newcomer.target is not None else asked.target.share
     if share is None:
@@ -123,7 +123,7 @@ def plan_mix(
     **changes: Unpack[PlanChanges],
 ) -> Mix:
     """Find how fast each broker must be so that targets are met and added speed costs least."""
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     return cheapest_mix(asked.system, asked.target, costs, play=asked.play, progress=progress)
 
 
@@ -137,7 +137,7 @@ def plan_capacity(
     **changes: Unpack[PlanChanges],
 ) -> Capacity:
     """Find the least speed of a broker, or number of ``copies`` of one, that meets the target."""
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     if copies is not None:
         return least_copies(asked.system, asked.target, copies, play=asked.play, progress=progress)
     return least_speed(asked.system, asked.target, broker, play=asked.play, progress=progress)
@@ -152,7 +152,7 @@ def plan_consumers(
     **changes: Unpack[PlanChanges],
 ) -> ConsumersPlan:
     """Find the least members of a consumer group that meet the target, with settings that hold."""
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     return plan_group(asked.system, asked.target, group, play=asked.play, progress=progress)
 
 
@@ -164,7 +164,9 @@ def plan_scheme(
     **changes: Unpack[PlanChanges],
 ) -> SchemeAdvice:
     """Find the cheapest recovery scheme that meets the target; ``seconds`` are for each."""
-    asked = _Asked(system, options or PlanOptions(seconds=SCHEME_SECONDS), progress, changes)
+    asked = _TargetedSystem(
+        system, options or PlanOptions(seconds=SCHEME_SECONDS), progress, changes
+    )
     limits = SimulationOptions(seed=asked.options.seed, seconds=asked.options.seconds)
     return compare_schemes(asked.system, asked.target, limits, progress=progress)
 
@@ -179,7 +181,7 @@ def plan_homes(
     **changes: Unpack[PlanChanges],
 ) -> HomesAdvice:
     """Find home brokers with which most subscribers get their targets, ``most`` at each."""
-    asked = _Asked(system, options, progress, changes)
+    asked = _TargetedSystem(system, options, progress, changes)
     search = search_for(asked.system, asked.target, who=who, most=most, progress=progress)
     return assign_homes(search, asked.play)
 
@@ -201,7 +203,7 @@ def plan_deadline(
     return shortest_lifetimes(system, levels, play=play, progress=progress)
 
 
-class _Asked:
+class _TargetedSystem:
     """A system with its targets, and what simulates it."""
 
     def __init__(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from tidings.model.causes import Cause
+from tidings.model.causes import Cause, Cost
 from tidings.model.outcome import Outcome, table
 from tidings.model.remarks import Remark
 from tidings.model.system import System
@@ -36,18 +36,15 @@ def with_overload(relieved: Outcome, system: System, groups: Mapping[str, str]) 
     causes = _causes(system, groups)
     rows = relieved.subscribers.copy()
     of = rows["subscriber"].isin(list(groups))
-    gained = rows.loc[of, ["subscriber", "on_time"]].itertuples(index=False, name=None)
+    gained = rows.loc[of, ["subscriber", "on_time", "error"]].itertuples(index=False, name=None)
     losses = [name for name in rows if name.startswith("lost_")]
     times = [name for name in rows if name.startswith("delay_") or name.endswith("_se")]
     rows.loc[of, ["on_time", "delivered", "late", *losses, "error"]] = 0.0
     rows.loc[of, "lost_overload"] = 1.0
     rows.loc[of, times] = float("nan")
     rows.loc[of, ["by", "why"]] = "theory", ""
-    own = [
-        {"subscriber": name, "cause": cause.kind, "place": cause.place, "cost": cost}
-        for name, cost in gained
-        for cause in causes[name]
-    ]
+    # What the group gets without its queue; with it, it gets nothing for certain.
+    own = [Cost(cause, *gain).row(name) for name, *gain in gained for cause in causes[name]]
     others = relieved.causes[~relieved.causes["subscriber"].isin(list(groups))]
     remark = Remark(
         kind="overload",

@@ -24,20 +24,31 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.model.system import System
-from tidings.prediction.choices import MODELS, SECONDS, WITHIN
-from tidings.prediction.error_table import measured_errors
-from tidings.prediction.feature_names import IN_WORDS
+from tidings.prediction.choices import SECONDS, WITHIN
 from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.precision import Within, read_within
 from tidings.prediction.recorded import with_record_errors
-from tidings.prediction.rough_causes import calmed, causes_left_out, joined_causes
+from tidings.prediction.rough_causes import (
+    calmed,
+    causes_by_theory,
+    joined_causes,
+    with_cost_errors,
+)
 from tidings.prediction.row_joining import joined
 from tidings.prediction.simulated_causes import SECONDS as CAUSE_SECONDS
-from tidings.prediction.simulated_causes import Playing, causes_beyond_theory, simulated_causes
-from tidings.prediction.theory import TheoryAnswer, answer_by_theory
+from tidings.prediction.simulated_causes import (
+    AskedCauses,
+    Playing,
+    causes_beyond_theory,
+    simulated_causes,
+)
 from tidings.simulation.collapse import collapsed_groups
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import overloaded_groups, simulate
+from tidings.theory.answer import TheoryAnswer, answer_by_theory
+from tidings.theory.error_table import measured_errors
+from tidings.theory.feature_names import IN_WORDS
+from tidings.theory.models import MODELS
 
 ENGINES = ("theory", "simulation")
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
@@ -127,7 +138,12 @@ def predict(
         return _told(answer, within, asked, "an overloaded system has no steady state to simulate")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"the simulation does not handle {_feature(refused)}")
-    better = simulated.subscribers["error"] < answer.subscribers["error"]
+    stated = answer.subscribers["error"]
+    # By how much the two differ says of theory here what its errors elsewhere cannot.
+    apart = (answer.subscribers["on_time"] - simulated.subscribers["on_time"]).abs()
+    seen = answer.subscribers.assign(error=np.fmin(stated, apart + simulated.subscribers["error"]))
+    answer = dataclasses.replace(answer, causes=with_cost_errors(answer.causes, seen))
+    better = simulated.subscribers["error"] < stated
     simulated.subscribers["why"] = answer.subscribers["why"]
     chosen = (missed & better).to_numpy()
     return _told(joined(answer, simulated, chosen), within, asked)
@@ -190,7 +206,8 @@ def _with_errors(theory: TheoryAnswer, regime: pd.DataFrame, within: Within) -> 
     if len(pairs):
         of = rows.set_index("subscriber")["error"].reindex(pairs["subscriber"]).to_numpy()
         pairs["error"], pairs["by"] = of, "theory"
-    return dataclasses.replace(answer, subscribers=rows, pairs=pairs)
+    causes = with_cost_errors(answer.causes, rows)
+    return dataclasses.replace(answer, subscribers=rows, pairs=pairs, causes=causes)
 
 
 def _simulated(
@@ -233,29 +250,38 @@ def _by_simulation_alone(
         relieved = predict(without_queues(system, overloaded), asked, progress=tell)
         return with_overload(relieved, system, overloaded)
     answer.subscribers["why"] = why
-    causes = _causes_roughly(system, answer, asked, tell)
-    answer = dataclasses.replace(answer, source="predicted", causes=causes)
+    roughly = _causes_roughly(system, answer, asked, tell)
+    remarks = (*answer.remarks, *roughly.remarks())
+    answer = dataclasses.replace(answer, source="predicted", causes=roughly.causes, remarks=remarks)
     return _told(answer, within, asked)
 
 
 def _causes_roughly(
     system: System, answer: Outcome, asked: PredictOptions, tell: Progress
-) -> pd.DataFrame:
+) -> AskedCauses:
     """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
-        return table("causes")
+        return AskedCauses(causes=table("causes"))
     playing = Playing(
         seed=asked.seed,
-        seconds=min(asked.seconds, CAUSE_SECONDS),
+        # Whoever allows more seconds than usual allows more for causes, too.
+        seconds=max(min(asked.seconds, CAUSE_SECONDS), asked.seconds * CAUSE_SECONDS / SECONDS),
         warmup_s=answer.provenance.get("warmup_s"),
+        known=answer,
         progress=tell,
     )
     try:
-        calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
+        theory = answer_by_theory(
+            calmed(system), delays=False, error_bars=False, causes=asked.causes
+        )
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
-        return joined_causes(answer, table("causes"), simulated_causes(system, playing))
-    by_theory = pd.concat([calm.outcome.causes, causes_left_out(system, answer, calm.outcome)])
-    return joined_causes(answer, by_theory, causes_beyond_theory(system, playing))
+        beyond, by_theory = simulated_causes(system, playing), table("causes")
+    else:
+        beyond = causes_beyond_theory(system, playing)
+        calm = _with_errors(theory, theory.regimes, read_within(asked.within))
+        by_theory = causes_by_theory(system, answer, calm)
+    joined_rows = joined_causes(answer, by_theory, beyond.causes)
+    return dataclasses.replace(beyond, causes=joined_rows)
 
 
 # ---- what is wanted, and what is said ----------------------------------------------------------

@@ -22,7 +22,7 @@ from tidings.model.outcome import Outcome
 from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.stretches import Played, Stretch, equal_parts, events_in, play
+from tidings.simulation.stretches import Played, RecordStretch, equal_parts, events_in, play
 from tidings.simulation.windows import affordable_s
 
 SHARE = 0.5  # of the seconds allowed: what stretches may take beside what is simulated
@@ -68,7 +68,7 @@ class _Stretches:
     seconds: float
     seed: int
 
-    def unlike(self, parts: list[Stretch]) -> Floats:
+    def unlike(self, parts: list[RecordStretch]) -> Floats:
         """Find the standard deviation of on-time shares between times like these parts."""
         count = len(self.compiled.asked.subscribers)
         if len(parts) < 2:
@@ -78,11 +78,11 @@ class _Stretches:
         spread = float(rates.std(ddof=1) / rates.mean())
         played = [self._play(each, most_s) for each in parts]
         speeds = (1.0, 1.0 + spread, max(1.0 - spread, SLOWEST))
-        shares = [_shares(self._play(Stretch(speed=each), most_s)) for each in speeds]
+        shares = [_shares(self._play(RecordStretch(speed=each), most_s)) for each in speeds]
         moved = np.maximum(abs(shares[1] - shares[0]), abs(shares[2] - shares[0]))
         return np.hypot(_between(played), moved)
 
-    def _play(self, stretch: Stretch, most_s: float) -> Played:
+    def _play(self, stretch: RecordStretch, most_s: float) -> Played:
         played = play(self.compiled, stretch, length_s=self.length_s, most_s=most_s, seed=self.seed)
         if played is not None:
             return played

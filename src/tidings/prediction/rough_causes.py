@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
-from tidings.model.causes import LEAST, Cause, at_most_missing, in_order
+from tidings.model.causes import LEAST, Cause, Cost, at_most_missing, in_order
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column
 from tidings.model.remarks import BLOCKED
@@ -40,7 +41,32 @@ def calmed(system: System) -> System:
     return system
 
 
-def causes_left_out(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
+def with_cost_errors(causes: pd.DataFrame, subscribers: pd.DataFrame) -> pd.DataFrame:
+    """State how far theory's costs can be off, as shares: by the errors of its two answers.
+
+    Theory is off by a part of what is missing, with the cause and without it. How much of that is
+    the same in both is not known: as if nothing were.
+    """
+    rows = subscribers.set_index("subscriber").reindex(causes["subscriber"])
+    error, missing = rows["error"].to_numpy(), 1.0 - rows["on_time"].to_numpy()
+    left = np.clip(missing - causes["cost"].to_numpy(), 0.0, None)
+    after = error * np.divide(left, missing, out=np.zeros_like(left), where=missing > 0.0)
+    return causes.assign(error=np.hypot(error, after))
+
+
+def causes_by_theory(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
+    """Give what causes cost in the calm system, and what was left out of it.
+
+    What the calm system lacks may make a cause cost as much more or less in the system itself.
+    """
+    after = calm.subscribers.set_index("subscriber")["on_time"]
+    before = answer.subscribers.set_index("subscriber")["on_time"]
+    lacking = (after - before).abs().reindex(calm.causes["subscriber"]).to_numpy()
+    rough = calm.causes.assign(error=calm.causes["error"] + np.nan_to_num(lacking))
+    return pd.concat([rough, _causes_left_out(system, answer, calm)])
+
+
+def _causes_left_out(system: System, answer: Outcome, calm: Outcome) -> pd.DataFrame:
     """Give what the calm system gains where only one thing was left out that can be behind it.
 
     Of a consumer group that is its queue; of others the bursts of the one uneven publisher, or the
@@ -51,15 +77,17 @@ def causes_left_out(system: System, answer: Outcome, calm: Outcome) -> pd.DataFr
     common += [Cause("back-pressure", each.where[0]) for each in blocked]
     places = column(system.subscribers, "consumers").where(lambda each: each is not None)
     groups = {system.subscribers[int(each)].name for each in places}
-    before = answer.subscribers.set_index("subscriber")["on_time"]
-    after = calm.subscribers.set_index("subscriber")["on_time"]
+    columns = ["on_time", "error"]
+    after = calm.subscribers.set_index("subscriber")[columns]
+    before = answer.subscribers.set_index("subscriber")[columns].reindex(after.index)
+    gains = after["on_time"] - before["on_time"]
+    errors = np.hypot(after["error"], before["error"])  # of two engines, which share none
     rows = []
-    for name, gain in (after - before.reindex(after.index)).items():
+    for name, gain, error in zip(gains.index, gains, errors, strict=True):
         own = [Cause("own queue", str(name))] if name in groups else common
         if gain >= LEAST and len(own) == 1 and (name in groups or system.recovery is None):
             (cause,) = own
-            row = {"subscriber": name, "cause": cause.kind, "place": cause.place}
-            rows.append({**row, "cost": float(gain)})
+            rows.append(Cost(cause, gain, error).row(name))
     return table("causes", rows)
 
 
@@ -77,15 +105,10 @@ def joined_causes(answer: Outcome, calm: pd.DataFrame, beyond: pd.DataFrame) -> 
 
 def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
     """Put the causes of each subscriber in their order, the subscriber with the dearest first."""
-    costs: dict[str, dict[Cause, float]] = {}
-    for name, kind, place, cost in rows[list(table("causes"))].itertuples(index=False, name=None):
-        costs.setdefault(name, {})[Cause(kind, place)] = cost
-    by_cost = sorted(costs.items(), key=lambda item: -max(item[1].values()))
-    return table(
-        "causes",
-        [
-            {"subscriber": name, "cause": cause.kind, "place": cause.place, "cost": cost}
-            for name, own in by_cost
-            for cause, cost in in_order(own)
-        ],
-    )
+    costs: dict[str, dict[Cause, Cost]] = {}
+    for name, kind, place, *numbers in rows.itertuples(index=False, name=None):
+        cost = Cost(Cause(kind, place), *numbers)
+        costs.setdefault(name, {})[cost.cause] = cost
+    by_cost = sorted(costs.items(), key=lambda item: -max(each.cost for each in item[1].values()))
+    ordered = [each.row(name) for name, own in by_cost for each in in_order(own.values())]
+    return table("causes", ordered)

@@ -107,8 +107,9 @@ def _links(system: System, before: Outcome) -> Iterator[Suspect]:
     First come the links that take most.
     """
     rows = before.links.copy()
-    rows["taken"] = (rows["delay_mean_s"] * rows["events_per_s"]).fillna(0.0)
-    rows["taken"] += (rows["lost"] * rows["events_per_s"]).fillna(0.0)
+    # Times and losses have no common unit: of each, the part that a link has of what all take.
+    parts = rows[["delay_mean_s", "lost"]].mul(rows["events_per_s"], axis=0).fillna(0.0)
+    rows["taken"] = (parts / parts.sum().replace(0.0, 1.0)).sum(axis=1)
     worst = rows[rows["taken"] > 0.0].nlargest(_LINKS, "taken")
     for source, target in worst[["source", "target"]].itertuples(index=False, name=None):
         for place, link in enumerate(system.links):
@@ -220,8 +221,7 @@ def _groups(system: System, before: Outcome) -> Iterator[Suspect]:
 
     Each suspect is without one of these.
     """
-    shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
-    for place in sorted(_grouped(system), key=lambda each: float(shares[each]))[:_CLIENTS]:
+    for place in _worst(system, before, lambda one: one.consumers):
         for cause, other in without_trouble(system.subscribers[place]):
             yield Suspect(cause=cause, system=with_subscriber(system, place, other))
 
@@ -259,9 +259,13 @@ def _subscribers(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _worst(system: System, before: Outcome, has: Callable[[Subscriber], Any]) -> list[int]:
-    """List the indices of those subscribers of which ``has`` holds that miss most."""
-    shares = before.subscribers["on_time"].fillna(1.0).to_numpy()
-    order = np.argsort(shares, kind="stable")
+    """List the indices of those subscribers of which ``has`` holds that miss most events a second.
+
+    A row that stands for many is counted as often.
+    """
+    rows = before.subscribers
+    missed_per_s = (1.0 - rows["on_time"]) * rows["wanted_per_s"] * rows["count"]
+    order = np.argsort(-missed_per_s.fillna(0.0).to_numpy(), kind="stable")
     return [int(each) for each in order if has(system.subscribers[int(each)])][:_CLIENTS]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, yaml_text
 from tidings.model.plain_files import read_text
-from tidings.model.study import Curves, Grid, Section
+from tidings.model.study import Curves, Section, TextTable
 from tidings.reporting import budgets, catch_ups, plans, what_ifs
 from tidings.reporting.terminal import FittingTable
 
@@ -46,10 +46,10 @@ def load_annex(path: Path) -> Section:
     )
 
 
-def grid(table: FittingTable) -> Grid:
+def grid(table: FittingTable) -> TextTable:
     """Turn a table of the terminal into one of a page, with all its columns."""
     left = [column.left for column in table.columns]
-    return Grid(
+    return TextTable(
         title=table.title,
         columns=tuple(column.title for column in table.columns),
         rows=tuple(zip(*(column.cells for column in table.columns), strict=True)),

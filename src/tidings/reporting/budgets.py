@@ -12,7 +12,6 @@ from tidings.reporting.terminal import (
     name_column,
     names,
     number,
-    points,
     shares,
     texts,
     times,
@@ -26,6 +25,7 @@ def cause_table(document: Row, limit: int) -> FittingTable:
         document["causes"],
         texts("cause", "words"),
         gains("without it", "cost"),
+        cells("error", error_text, spare=1),
         limit=limit,
         caption="each cause is taken away alone; causes overlap, so gains do not add up",
     )
@@ -67,7 +67,8 @@ def _named(row: Row, rank: int) -> str:
     causes = row["causes"]
     if rank >= len(causes):
         return ""
-    return f"{causes[rank]['words']} ({points(number(causes[rank], 'cost'))})"
+    cost, error = (number(causes[rank], name) for name in ("cost", "error"))
+    return f"{causes[rank]['words']} (+{wording.percent(cost, error)})"
 
 
 def error_text(row: Row) -> str:

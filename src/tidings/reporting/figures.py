@@ -39,7 +39,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PlotArea:
     """A drawing area between two axes."""
 
     title: str
@@ -95,7 +95,7 @@ def scatter(plot: Scatter) -> str:
         _axis(label, (plot.low, 1.0), logarithmic=False, from_zero=False)
         for label in ("predicted", "actual")
     )
-    frame = Frame(
+    frame = PlotArea(
         title=f"{plot.title}: predicted against actual on-time shares",
         width=SIDE,
         height=SIDE,
@@ -115,7 +115,7 @@ def curves(plot: Curves) -> str:
     """Draw a line for every named curve and points for every named mark, in the colours of both."""
     named = {**plot.lines, **plot.marks}
     values = [point for points in named.values() for point in points]
-    frame = Frame(
+    frame = PlotArea(
         title=plot.title,
         width=420,
         height=SIDE,
@@ -136,7 +136,7 @@ def curves(plot: Curves) -> str:
 def timeline(plot: Timeline) -> str:
     """Draw a row for every name, with a bar for every span of time."""
     rows = max(len(plot.spans), 1)
-    frame = Frame(
+    frame = PlotArea(
         title=plot.title,
         width=420,
         height=_TOP + _BOTTOM + _ROW * rows,
@@ -158,7 +158,7 @@ def timeline(plot: Timeline) -> str:
     return frame.draw(drawn)
 
 
-def _dots(frame: Frame, points: Points) -> str:
+def _dots(frame: PlotArea, points: Points) -> str:
     return "".join(f"M{frame.at(x, y)}h0" for x, y in points)
 
 

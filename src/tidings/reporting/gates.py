@@ -25,6 +25,7 @@ _AFTER = {
     "misses": "targets are still missed after it",
     "undecided": "whether all targets are then met is undecided",
 }
+_GET = ": they get"  # those who are below target
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~])")
 
@@ -56,20 +57,14 @@ def sentences(document: Row) -> Iterator[str]:
     if document["causes"]:
         first = document["causes"][0]
         yield (
-            f"Why: {first['words']}; without it {wording.percent(number(first, 'cost'))} more of "
+            f"Why: {first['words']}; without it {_cost(first)} more of "
             "the events of those below target would be on time."
         )
     remedy = document["remedy"]
     if remedy is not None:
-        yield f"Do: {_gives(remedy)}; {_AFTER[remedy['verdict']]}."
+        yield f"Do: {wording.gives(remedy, _GET)}; {_AFTER[remedy['verdict']]}."
     if document["least"] is not None:
-        yield f"Enough: {_gives(document['least'])}; all targets are then met."
-
-
-def _gives(remedy: Row) -> str:
-    error = "" if remedy["error"] is None else f" ± {100 * remedy['error']:.2g}"
-    gain = f"{100 * remedy['gain']:+.3g}{error} percentage points"
-    return f"{remedy['change']}: they get {_share(remedy, 'on_time')} on time ({gain})"
+        yield f"Enough: {wording.gives(document['least'], _GET)}; all targets are then met."
 
 
 def main_cause(row: Row) -> str:
@@ -77,7 +72,11 @@ def main_cause(row: Row) -> str:
     if not row["causes"]:
         return ""
     first = row["causes"][0]
-    return f"{first['words']} ({wording.percent(number(first, 'cost'))})"
+    return f"{first['words']} ({_cost(first)})"
+
+
+def _cost(cause: Row) -> str:
+    return wording.percent(number(cause, "cost"), number(cause, "error"))
 
 
 def markdown(document: Row, title: str, limit: int) -> str:

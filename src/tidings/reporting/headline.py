@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tidings.model.causes import ARROW
+from tidings.model.causes import ARROW, Cost
 from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
-from tidings.reporting.reasons import Costs, Explanation, Part, Reasons
-from tidings.reporting.wording import percent, plural, rate, seconds, short, whole_percent
+from tidings.reporting.reasons import DelayPart, Explanation, Reasons
+from tidings.reporting.wording import gives, percent, plural, rate, seconds, short, whole_percent
 from tidings.validation.comparison import Comparison, compare
 
 if TYPE_CHECKING:
-    from tidings.planning.budget import Aim, Remedy
-    from tidings.planning.evidence import Standing
+    from tidings.planning.change_search import Aim, Remedy
+    from tidings.planning.evidence import TargetStanding
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 MOST_BELOW = 0.05  # a threshold is worth naming when this share of the subscribers is below it
@@ -35,7 +35,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class KeyFigure:
     """One key figure: a label, the number, and what is to be said beside it."""
 
     label: str
@@ -83,33 +83,37 @@ def sentences(
     return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
 
 
-def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
+def figures(outcomes: Mapping[str, Outcome]) -> list[KeyFigure]:
     """List the key figures of the page, shares in percent."""
     main = main_source(outcomes)
     outcome = outcomes[main]
     late, lost = _late_and_lost(outcome)
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     shown = [
-        Figure(label="on time", value=percent(outcome.on_time), note=f"of wanted events, {main}"),
-        Figure(label="late", value=percent(late), note="arrived after their lifetime"),
-        Figure(label="lost", value=percent(lost), note="never arrived"),
+        KeyFigure(
+            label="on time", value=percent(outcome.on_time), note=f"of wanted events, {main}"
+        ),
+        KeyFigure(label="late", value=percent(late), note="arrived after their lifetime"),
+        KeyFigure(label="lost", value=percent(lost), note="never arrived"),
     ]
     if len(known):
         limit = threshold(known)
         below = _count(known[known["on_time"] < limit])
         total = _count(outcome.subscribers)
         note = f"of {plural(total, 'subscriber')} get less than {percent_limit(limit)} on time"
-        shown.append(Figure(label="badly served", value=f"{below:,}", note=note))
+        shown.append(KeyFigure(label="badly served", value=f"{below:,}", note=note))
     busy = outcome.brokers[outcome.brokers["utilisation"].notna()]
     if len(busy):
         most = busy.loc[busy["utilisation"].round(9).idxmax()]
         value = whole_percent(float(most["utilisation"]))
-        shown.append(Figure(label="busiest broker", value=value, note=short(str(most["broker"]))))
+        shown.append(
+            KeyFigure(label="busiest broker", value=value, note=short(str(most["broker"])))
+        )
     for each in comparisons(outcomes):
         error = each.summary.mean_absolute
         noun = _NOUNS[each.source_a]
         note = f"mean absolute, against {each.source_b}"
-        shown.append(Figure(label=f"{noun} error", value=f"{100 * error:.2g} %", note=note))
+        shown.append(KeyFigure(label=f"{noun} error", value=f"{100 * error:.2g} %", note=note))
     return shown
 
 
@@ -139,17 +143,17 @@ def percent_limit(limit: float) -> str:
     return f"{100 * limit:.3g} %"
 
 
-def why(totals: Sequence[Costs]) -> str:
+def why(totals: Sequence[Cost]) -> str:
     """Write what the dearest causes cost all events."""
     if not totals:
         return ""
-    (first, cost), *others = totals[:3]
+    (first, *gain), *others = totals[:3]
     text = (
-        f"Mainly {short(first.words, 80)}: without that {percent(cost)} more of all events would "
+        f"Mainly {short(first.words, 80)}: without that {percent(*gain)} more of all events would "
         "be on time"
     )
     rest = ", ".join(
-        f"without {short(cause.words, 80)} {percent(share)}" for cause, share in others
+        f"without {short(cause.words, 80)} {percent(*gain)}" for cause, *gain in others
     )
     return f"{text}; {rest}." if rest else f"{text}."
 
@@ -157,13 +161,7 @@ def why(totals: Sequence[Costs]) -> str:
 def do(remedies: Sequence[Remedy]) -> str:
     """Say which single changes help most, with what they give in percentage points."""
     best = [each for each in remedies if each.gain > 0.0][:2]
-    return "; ".join(map(_gives, best)) + "." if best else ""
-
-
-def _gives(remedy: Remedy) -> str:
-    error = "" if remedy.error is None else f" ± {100 * remedy.error:.2g}"
-    gain = f"{100 * remedy.gain:+.3g}{error} percentage points"
-    return f"{remedy.change} gives {percent(remedy.on_time)} on time ({gain})"
+    return "; ".join(gives(each.to_document()) for each in best) + "." if best else ""
 
 
 def targets(aim: Aim | None, best: Remedy | None = None) -> str:
@@ -176,7 +174,7 @@ def targets(aim: Aim | None, best: Remedy | None = None) -> str:
     return f"{_standing(aim.standing)} {_least(aim, best)}"
 
 
-def _standing(stands: Standing) -> str:
+def _standing(stands: TargetStanding) -> str:
     text = (
         f"{percent(stands.satisfied)} of the subscribers with a target reach it ({stands.source})"
     )
@@ -199,19 +197,19 @@ def _least(aim: Aim, best: Remedy | None) -> str:
     sure = {"meets": "meets them all", "undecided": "meets them all, within its error"}
     said = sure.get(least.verdict, "comes nearest to meeting them all")
     same = best is not None and least.changes == best.changes
-    return f"{which} that {said}: {'the same' if same else _gives(least)}."
+    return f"{which} that {said}: {'the same' if same else gives(least.to_document())}."
 
 
 def reason(
-    row: Mapping[str, float], explanation: Explanation | None, causes: Sequence[Costs] = ()
+    row: Mapping[str, float], explanation: Explanation | None, causes: Sequence[Cost] = ()
 ) -> str:
     """Explain in a few words why a subscriber misses events; empty when it misses none."""
     missed = 1.0 - row["on_time"]
     if math.isnan(missed) or missed < NEGLIGIBLE:
         return ""
     if causes:
-        first, cost = causes[0]
-        return f"{short(first.words, 80)} ({percent(cost)})"
+        first, *gain = causes[0]
+        return f"{short(first.words, 80)} ({percent(*gain)})"
     losses = {cause: row[f"lost_{cause}"] for cause in CAUSES}
     cause = max(losses, key=lambda each: losses[each])
     lost = sum(value for value in losses.values() if not math.isnan(value))
@@ -230,7 +228,7 @@ def _lost_words(cause: str, share: float, explanation: Explanation | None) -> st
     return f"loses {percent(share)} ({CAUSES[cause]})"
 
 
-def _part_words(part: Part, explanation: Explanation) -> str:
+def _part_words(part: DelayPart, explanation: Explanation) -> str:
     total = sum(each.mean_s for each in explanation.parts)
     verb = {"wait": "waits at", "service": "is served at", "link": "travels"}[part.kind]
     place = short(part.place, 64)

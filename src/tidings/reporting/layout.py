@@ -13,7 +13,7 @@ MOST_FOR_SPRINGS = 150  # beyond, balancing all distances takes too long; a quic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class MapLayout:
     """Positions between 0 and 1 by broker, and how many brokers stand above each other.
 
     Of a tree also how many stand side by side: its levels, at even distances.
@@ -24,13 +24,13 @@ class Layout:
     columns: int = 0
 
 
-def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Layout:
+def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> MapLayout:
     """Compute positions for a drawing: a tree from its middle to both sides, others by distance."""
     graph = nx.Graph()
     graph.add_nodes_from(names)
     graph.add_edges_from(ends)
     if len(names) == 1:
-        return Layout(positions={names[0]: (0.5, 0.5)}, rows=1)
+        return MapLayout(positions={names[0]: (0.5, 0.5)}, rows=1)
     if nx.is_tree(graph):
         tree = _tree_layout(graph)
         if tree.columns <= MOST_COLUMNS or tree.rows <= MOST_ROWS_OF_LINES:
@@ -38,7 +38,7 @@ def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Layout:
     return _graph_layout(graph)
 
 
-def _tree_layout(graph: nx.Graph) -> Layout:
+def _tree_layout(graph: nx.Graph) -> MapLayout:
     """Lay out a tree: leaves share the height; a broker is in the middle of what is behind it."""
     order = {name: position for position, name in enumerate(graph)}
     root = min(nx.center(graph), key=lambda name: order[name])
@@ -65,7 +65,7 @@ def _tree_layout(graph: nx.Graph) -> Layout:
                     done += 1
     low, high = min(levels.values()), max(levels.values())
     rows = max(sum(leaves[name] for name in side) for side in (left, right))
-    return Layout(
+    return MapLayout(
         positions={
             name: ((levels[name] - low) / (high - low), heights[name]) for name in graph.nodes
         },
@@ -85,7 +85,7 @@ def _two_sides(branches: list[str], leaves: dict[str, int]) -> tuple[list[str], 
     return sides
 
 
-def _graph_layout(graph: nx.Graph) -> Layout:
+def _graph_layout(graph: nx.Graph) -> MapLayout:
     if len(graph) <= MOST_FOR_SPRINGS:
         raw = nx.kamada_kawai_layout(graph)
     else:
@@ -93,7 +93,7 @@ def _graph_layout(graph: nx.Graph) -> Layout:
     xs = [float(x) for x, _ in raw.values()]
     ys = [float(y) for _, y in raw.values()]
     width, height = max(xs) - min(xs) or 1.0, max(ys) - min(ys) or 1.0
-    return Layout(
+    return MapLayout(
         positions={
             name: ((float(x) - min(xs)) / width, (float(y) - min(ys)) / height)
             for name, (x, y) in raw.items()

@@ -29,7 +29,8 @@ from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import asset, fill
 
 if TYPE_CHECKING:
-    from tidings.planning.budget import Aim, Budget, Remedy
+    from tidings.planning.budget import Budget
+    from tidings.planning.change_search import Aim, Remedy
 
 # In the order in which they need each other.
 _SCRIPTS = (
@@ -51,7 +52,7 @@ class Report:
     outcomes: Mapping[str, Outcome]
     parameters: pd.DataFrame | None = None
     notes: Sequence[str] = field(default_factory=tuple)
-    figures: Sequence[headline.Figure] = ()  # key figures beside those of the outcomes
+    figures: Sequence[headline.KeyFigure] = ()  # key figures beside those of the outcomes
     sections: Sequence[Section] = ()  # what else there is to show: budgets, what-ifs, plans
     budget: Budget | None = None  # what causes cost, and what helps
 

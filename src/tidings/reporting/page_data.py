@@ -17,7 +17,7 @@ from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome, by_share
 from tidings.model.record_tables import column
 from tidings.model.system import System
 from tidings.reporting.headline import comparisons, main_source, reason
-from tidings.reporting.layout import Layout, lay_out
+from tidings.reporting.layout import MapLayout, lay_out
 from tidings.reporting.reasons import Explanation, Reasons
 from tidings.validation.parameters import parameter_z
 
@@ -79,7 +79,10 @@ def page_data(
         "rows": layout.rows,
         "columns": layout.columns,
         "links": _links(system, main),
-        "costs": [[cause.kind, cause.words, number(cost)] for cause, cost in reasons.totals],
+        "costs": [
+            [cause.kind, cause.words, number(cost), number(error)]
+            for cause, cost, error in reasons.totals
+        ],
         "topic": topic,
         "subscribers": _subscribers(system, rows[main.source], reasons, set(detailed), topic),
         "curves_of": len(detailed),
@@ -166,7 +169,7 @@ def _worst(rows: pd.DataFrame, most: int) -> list[int]:
 
 
 def _brokers(
-    system: System, outcomes: Mapping[str, Outcome], reasons: Reasons, layout: Layout
+    system: System, outcomes: Mapping[str, Outcome], reasons: Reasons, layout: MapLayout
 ) -> list[dict[str, Any]]:
     places = layout.positions
     loads = {

@@ -26,6 +26,9 @@ from tidings.model.routes import Routes, route
 from tidings.model.system import Broker, Publisher, System
 from tidings.model.writing import check_file, write_file
 
+# A job that forks must join again, and copies that are classes of their own would not arrive as
+# events leave a broker, but at random: waits behind it would be others.
+_ONE_SIDE = "; keep the subscribers on one side (remove the others), and export once for each side"
 _HANDLED = (
     "several servers",
     "random lifetimes",
@@ -194,7 +197,7 @@ class _Walk:
             if len(arcs) > 1:
                 targets = " and ".join(sorted(brokers[arc.target].name for arc in arcs))
                 where = f"events of '{one.name}' at '{brokers[here].name}' (to {targets})"
-                _refuse("events that go on to several brokers", [where])
+                _refuse("events that go on to several brokers", [where], _ONE_SIDE)
             before, here, channel = here, arcs[0].target, arcs[0].channel
             source, target = brokers[before].name, brokers[here].name
             self._cross(turns, source, target, channel, f"{source} to {target}")
@@ -220,9 +223,9 @@ class _Walk:
         turns[source] = {first: channel.reliability, **lost}
 
 
-def _refuse(what: str, where: Sequence[str]) -> None:
+def _refuse(what: str, where: Sequence[str], do: str = "") -> None:
     listed = ", ".join(where[:4])
-    raise UnsupportedError(f"{_WHO} cannot say: {what}: {listed}", [what])
+    raise UnsupportedError(f"{_WHO} cannot say: {what}: {listed}{do}", [what])
 
 
 def _law_words(law: Law, where: str) -> tuple[str, str, dict[str, float]]:

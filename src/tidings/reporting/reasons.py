@@ -17,17 +17,15 @@ import numpy as np
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ARROW, Cause
+from tidings.model.causes import ARROW, Cost
 from tidings.model.laws import Deterministic, Law
 from tidings.model.outcome import Outcome
 from tidings.model.routes import Routes, route
 from tidings.model.system import System
 
-Costs = tuple[Cause, float]  # a cause, and the on-time share that would be gained without it
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DelayPart:
     """A part of a mean delay: ``kind`` is wait or service (at a broker) or link."""
 
     kind: str
@@ -48,7 +46,7 @@ class Deadline:
 class Explanation:
     """Where one subscriber's time goes and its events are lost, the largest first."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DelayPart, ...] = ()
     losses: tuple[tuple[str, float], ...] = ()  # link, share of the wanted events lost on it
     deadlines: tuple[Deadline, ...] = ()
 
@@ -60,8 +58,8 @@ class Reasons:
     subscribers: Mapping[str, Explanation] = field(default_factory=dict)
     late_through: Mapping[str, float] = field(default_factory=dict)  # broker: share of all late
     lost_on: Mapping[str, float] = field(default_factory=dict)  # link: share of all wanted events
-    causes: Mapping[str, Sequence[Costs]] = field(default_factory=dict)  # of each subscriber
-    totals: Sequence[Costs] = ()  # of all events
+    causes: Mapping[str, Sequence[Cost]] = field(default_factory=dict)  # of each subscriber
+    totals: Sequence[Cost] = ()  # of all events
 
 
 _Path = tuple[tuple[int, ...], tuple[int, ...]]  # brokers and arcs in order
@@ -80,7 +78,7 @@ class _Journey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Costs:
+class _PlaceCosts:
     """What each broker and arc costs, from the outcome where it says and the system otherwise."""
 
     wait_s: tuple[float, ...]
@@ -166,8 +164,8 @@ def _paths_from(routes: Routes, start: int, tree: int) -> dict[int, _Path]:
 
 
 def _parts_and_losses(
-    system: System, journeys: Iterable[_Journey], costs: _Costs
-) -> tuple[tuple[Part, ...], tuple[tuple[str, float], ...]]:
+    system: System, journeys: Iterable[_Journey], costs: _PlaceCosts
+) -> tuple[tuple[DelayPart, ...], tuple[tuple[str, float], ...]]:
     """Compute the parts of the mean delay over delivered events, and the shares lost by link."""
     time: defaultdict[tuple[str, str], float] = defaultdict(float)
     lost: defaultdict[str, float] = defaultdict(float)
@@ -187,7 +185,7 @@ def _parts_and_losses(
             time["service", name] += alive * costs.service_s[broker]
         delivered += alive
     parts = [
-        Part(kind=kind, place=place, mean_s=value / delivered)
+        DelayPart(kind=kind, place=place, mean_s=value / delivered)
         for (kind, place), value in time.items()
         if delivered > 0 and value > 0
     ]
@@ -198,7 +196,9 @@ def _parts_and_losses(
     )
 
 
-def _links(system: System, journey: _Journey, costs: _Costs) -> Iterable[tuple[float, float, str]]:
+def _links(
+    system: System, journey: _Journey, costs: _PlaceCosts
+) -> Iterable[tuple[float, float, str]]:
     """Yield mean delay, in seconds, loss and name of each link on the path, in order.
 
     Client links are included.
@@ -216,13 +216,13 @@ def _client(channel: Channel) -> tuple[float, float]:
     return channel.delay.mean_s, 1.0 - channel.reliability
 
 
-def _costs(system: System, routes: Routes, outcome: Outcome) -> _Costs:
+def _costs(system: System, routes: Routes, outcome: Outcome) -> _PlaceCosts:
     brokers = outcome.brokers.set_index("broker").to_dict("index")
     links = outcome.links.set_index(["source", "target"]).to_dict("index")
     names = [broker.name for broker in system.brokers]
     ends = [(names[arc.source], names[arc.target]) for arc in routes.arcs]
     seen = list(zip(ends, routes.arcs, strict=True))
-    return _Costs(
+    return _PlaceCosts(
         wait_s=tuple(_known(brokers.get(name, {}).get("wait_mean_s"), 0.0) for name in names),
         service_s=tuple(_known(brokers.get(name, {}).get("service_mean_s"), 0.0) for name in names),
         delay_s=tuple(

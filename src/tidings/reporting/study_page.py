@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tidings.model.study import Curves, Grid, Scatter, Section, Study, Timeline
+from tidings.model.study import Curves, Scatter, Section, Study, TextTable, Timeline
 from tidings.model.writing import write_file
 from tidings.reporting import figures
 from tidings.reporting.templates import asset, fill
@@ -34,7 +34,7 @@ def section_parts(section: Section) -> dict[str, Any]:
     return {
         "title": section.title,
         "words": section.words,
-        "grids": [each for each in section.exhibits if isinstance(each, Grid)],
+        "grids": [each for each in section.exhibits if isinstance(each, TextTable)],
         "scatters": [
             {"title": each.title, "svg": figures.scatter(each)}
             for each in section.exhibits

@@ -461,7 +461,7 @@ def _causes(outcome: Outcome, rows: pd.DataFrame) -> list[str]:
     if len(outcome.causes):
         of = causes_of(outcome)
         first = [of.get(name, [])[:1] for name in rows["subscriber"]]
-        return [" ".join(cause.words for cause, _ in causes) for causes in first]
+        return [" ".join(each.cause.words for each in causes) for causes in first]
     missed = rows[["late", *LOSSES]].fillna(0.0)
     names = missed.idxmax(axis=1).str.removeprefix("lost_").str.replace("_", " ")
     most = missed.max(axis=1)

@@ -42,7 +42,7 @@ _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CapturePlan:
     """What to capture: from where, for how long, which subjects, how many at most a second."""
 
     url: str
@@ -90,7 +90,7 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class CaptureFiles:
     """Where a capture writes: reports of servers, heartbeats over links, polls of consumers."""
 
     reports: Path
@@ -101,20 +101,20 @@ class Places:
 Counters = dict[str, tuple[float, float]]  # messages and bytes sent so far, by sender
 
 
-def capture(plan: Plan, folder: Path, progress: Progress = lambda stage: None) -> Captured:
+def capture(plan: CapturePlan, folder: Path, progress: Progress = lambda stage: None) -> Captured:
     """Trace running traffic for so many seconds; what is learnt goes to files of a folder."""
     return asyncio.run(_Capture(plan, progress).run(places_in(folder)))
 
 
-def places_in(folder: Path) -> Places:
+def places_in(folder: Path) -> CaptureFiles:
     """Name the files that a capture writes in a folder."""
-    return Places(
+    return CaptureFiles(
         reports=folder / "reports.jsonl", probes=folder / "probes.csv", polls=folder / "polls"
     )
 
 
 class _Capture:
-    def __init__(self, plan: Plan, progress: Progress) -> None:
+    def __init__(self, plan: CapturePlan, progress: Progress) -> None:
         self._plan, self._progress = plan, progress
         self._chance = random.Random(plan.seed)
         self._destination = _TRACES + "".join(random.choices("abcdefghijklmnop", k=12))
@@ -129,7 +129,7 @@ class _Capture:
         self._unpolled: list[str] = []
         self._beatless: list[str] = []
 
-    async def run(self, places: Places) -> Captured:
+    async def run(self, places: CaptureFiles) -> Captured:
         addresses = self._plan.pages or (f"http://{urlsplit(self._plan.url).hostname}:{PORT}",)
         servers = await asyncio.to_thread(self._servers, addresses)
         listener = await self._connect(self._plan.url, _NAME)

@@ -41,13 +41,13 @@ def fetching(url: str, credentials: str | None = None) -> Fetching:
         return WebFiles(url)
     stream = parts.path.strip("/")
     if parts.scheme in ("nats", "tls") and parts.hostname and stream and "/" not in stream:
-        return Stream(url, stream, credentials)
+        return StreamSource(url, stream, credentials)
     raise InvalidInputError(
         f"'{hidden(url)}' is no source; wants a folder, nats://HOST:PORT/STREAM or http://HOST/PATH"
     )
 
 
-class Feed:
+class FetchedSource:
     """A source and the inbox that it is fetched into."""
 
     def __init__(self, source: Fetching, inbox: Inbox) -> None:
@@ -66,7 +66,7 @@ class Feed:
         self._fetched = []
 
 
-class Stream:
+class StreamSource:
     """A JetStream stream whose messages are rows in JSON, one a line.
 
     The last token of a subject is the table: ``traces.hops``. Offsets are sequence numbers.

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tidings.errors import EngineError
 from tidings.model.naming import few
-from tidings.running.kafka_rounds import Group, Partition, Round, two_rounds
+from tidings.running.kafka_rounds import KafkaGroup, KafkaRound, Partition, two_rounds
 from tidings.running.network import (
-    Broker,
-    Figure,
-    Network,
-    Publisher,
-    Subscriber,
+    SeenBroker,
+    SeenNetwork,
+    SeenPublisher,
+    SeenSubscriber,
+    SeenValue,
     assumed,
     every,
     flow,
@@ -35,7 +35,7 @@ _SERVICE = assumed("1us", "Kafka does not tell what one message takes")
 _LIFETIME = assumed("1s", "how long a message is of use is for you to say")
 _LONGEST_HANDLING_S = 1e-3
 _LOAD = 0.5  # of the busiest member, where nobody knows how long it takes for a message
-_ANYBODY = Subscriber(
+_ANYBODY = SeenSubscriber(
     name="consumers",
     at=_CLUSTER,
     wants=({},),
@@ -46,13 +46,13 @@ _SIGMAS = 3.0  # by which partitions must differ from equal ones
 
 def read_kafka(
     urls: Sequence[str], seconds_apart: float, settings: Path | None, groups: Sequence[str]
-) -> tuple[Network, tuple[str, ...]]:
+) -> tuple[SeenNetwork, tuple[str, ...]]:
     """Ask a cluster twice; gives what was learnt, and what was asked for it."""
     first, second = two_rounds(urls, seconds_apart, settings, groups)
     return kafka_network(first, second), (*first.asked, *second.asked)
 
 
-def kafka_network(first: Round, second: Round) -> Network:
+def kafka_network(first: KafkaRound, second: KafkaRound) -> SeenNetwork:
     """Give the network that two readings describe."""
     elapsed_s = second.at_s - first.at_s
     both = sorted(first.ends.keys() & second.ends.keys())
@@ -71,21 +71,21 @@ def kafka_network(first: Round, second: Round) -> Network:
     read = {topic for group in groups for topic in _topics(group)}
     shown = [topic for topic, count in counts.items() if count or topic in read] or list(counts)
     notes += _notes(first, second, groups, counts)
-    return Network(
+    return SeenNetwork(
         description=f"Kafka cluster of {second.brokers}, by its offsets",
         lifetime=_LIFETIME,
-        brokers=(Broker(name=_CLUSTER, service=_SERVICE),),
+        brokers=(SeenBroker(name=_CLUSTER, service=_SERVICE),),
         publishers=tuple(_publisher(topic, counts[topic], elapsed_s) for topic in shown),
         subscribers=tuple(subscribers) or (_ANYBODY,),
         notes=tuple(notes),
     )
 
 
-def _publisher(topic: str, count: int, elapsed_s: float) -> Publisher:
+def _publisher(topic: str, count: int, elapsed_s: float) -> SeenPublisher:
     """Make the one producer of a topic that stands for all: Kafka does not tell who produces."""
     said = f"{count} messages in {elapsed_s:.3g} s; at random times, as far as known"
     none = f"no message came in {elapsed_s:.3g} s (--for), so it is about this or less"
-    return Publisher(
+    return SeenPublisher(
         name=f"producers of {topic}",
         at=_CLUSTER,
         every=reported(every(count / elapsed_s), said)
@@ -97,18 +97,18 @@ def _publisher(topic: str, count: int, elapsed_s: float) -> Publisher:
 
 
 def _subscriber(
-    group: Group,
-    before: Group,
+    group: KafkaGroup,
+    before: KafkaGroup,
     ends: Mapping[Partition, int],
     grown: Mapping[Partition, int],
     elapsed_s: float,
-) -> Subscriber:
+) -> SeenSubscriber:
     owned = {each: member.name for member in group.members for each in member.partitions}
     topics = _topics(group)
     partitions = [each for each in grown if each[0] in topics]
     rates = {each: grown[each] / elapsed_s for each in partitions}
     moved = sum(at - before.committed.get(each, at) for each, at in group.committed.items())
-    return Subscriber(
+    return SeenSubscriber(
         name=group.name,
         at=_CLUSTER,
         wants=tuple({"topic": topic} for topic in topics),
@@ -119,7 +119,7 @@ def _subscriber(
     )
 
 
-def _processing(rates: Mapping[Partition, float], owned: Mapping[Partition, str]) -> Figure:
+def _processing(rates: Mapping[Partition, float], owned: Mapping[Partition, str]) -> SeenValue:
     """Assume a handling time with which the busiest member keeps up."""
     busy: dict[str, float] = {}
     for partition, rate in rates.items():
@@ -133,11 +133,11 @@ def _processing(rates: Mapping[Partition, float], owned: Mapping[Partition, str]
 
 
 def _settings(
-    group: Group,
+    group: KafkaGroup,
     partitions: Sequence[Partition],
     grown: Mapping[Partition, int],
     owned: Mapping[Partition, str],
-) -> Iterator[tuple[str, Figure]]:
+) -> Iterator[tuple[str, SeenValue]]:
     if group.members:
         names = {member.name: dict[str, str]() for member in group.members}
         yield "members", reported(flow(names), "as its coordinator tells")
@@ -194,7 +194,7 @@ def _shares(counts: Sequence[int]) -> list[str]:
 
 
 def _notes(
-    first: Round, second: Round, groups: Sequence[Group], counts: Mapping[str, int]
+    first: KafkaRound, second: KafkaRound, groups: Sequence[KafkaGroup], counts: Mapping[str, int]
 ) -> Iterator[str]:
     """Yield what to know beside the file."""
     read = {topic for group in groups for topic in _topics(group)}
@@ -224,13 +224,13 @@ def _notes(
             )
 
 
-def _topics(group: Group) -> list[str]:
+def _topics(group: KafkaGroup) -> list[str]:
     """List the topics that a group reads, or has read."""
     owned = (each for member in group.members for each in member.partitions)
     return sorted({topic for topic, _ in (*owned, *group.committed)})
 
 
-def _behind(group: Group | None, ends: Mapping[Partition, int]) -> int:
+def _behind(group: KafkaGroup | None, ends: Mapping[Partition, int]) -> int:
     """Count the messages that a group has not committed yet."""
     committed = {} if group is None else group.committed
     return sum(max(0, ends[each] - done) for each, done in committed.items() if each in ends)

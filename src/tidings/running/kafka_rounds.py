@@ -41,7 +41,7 @@ class GroupMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class KafkaGroup:
     """A consumer group: its members where the cluster tells them, and how far it has got."""
 
     name: str
@@ -52,20 +52,20 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class KafkaRound:
     """All that was answered at one moment, the questions, and what was refused."""
 
     at_s: float
     brokers: int
     ends: Mapping[Partition, int]  # the offset that the next message gets
-    groups: tuple[Group, ...]
+    groups: tuple[KafkaGroup, ...]
     asked: tuple[str, ...]
     refused: tuple[str, ...]
 
 
 def two_rounds(
     urls: Sequence[str], seconds: float, settings: Path | None, groups: Sequence[str]
-) -> tuple[Round, Round]:
+) -> tuple[KafkaRound, KafkaRound]:
     """Ask a cluster twice, so many seconds apart; of all groups it tells of, or of these alone."""
     with _client(urls, settings) as admin:
         first = read_round(admin, groups)
@@ -73,7 +73,7 @@ def two_rounds(
         return first, read_round(admin, groups)
 
 
-def read_round(admin: Any, groups: Sequence[str]) -> Round:
+def read_round(admin: Any, groups: Sequence[str]) -> KafkaRound:
     """Ask for everything once."""
     asked = ["METADATA of all topics"]
     refused: list[str] = []
@@ -91,7 +91,7 @@ def read_round(admin: Any, groups: Sequence[str]) -> Round:
     partitions = [(name, number) for name, numbers in topics.items() for number in numbers]
     ends = _ends(admin, partitions, refused)
     names = list(groups) or _group_names(admin, asked, refused)
-    return Round(
+    return KafkaRound(
         at_s=at_s,
         brokers=len(cluster.brokers),
         ends=ends,
@@ -141,9 +141,9 @@ def _group_names(admin: Any, asked: list[str], refused: list[str]) -> list[str]:
     return sorted(each.group_id for each in answer.valid)
 
 
-def _group(admin: Any, name: str, partitions: Sequence[Partition], asked: list[str]) -> Group:
+def _group(admin: Any, name: str, partitions: Sequence[Partition], asked: list[str]) -> KafkaGroup:
     asked.append(f"OFFSET_FETCH of group {name}")
-    group = Group(name=name, committed=_committed(admin, name, partitions))
+    group = KafkaGroup(name=name, committed=_committed(admin, name, partitions))
     asked.append(f"DESCRIBE_GROUPS {name}")
     try:
         answer = admin.describe_consumer_groups([name], request_timeout=_ANSWER_S)

@@ -20,11 +20,11 @@ from tidings.errors import EngineError, InvalidInputError
 from tidings.model.naming import few
 from tidings.running.asking import hidden
 from tidings.running.network import (
-    Broker,
-    Link,
-    Network,
-    Publisher,
-    Subscriber,
+    SeenBroker,
+    SeenLink,
+    SeenNetwork,
+    SeenPublisher,
+    SeenSubscriber,
     assumed,
     every,
     reported,
@@ -53,7 +53,7 @@ class Heard:
 
 def read_mqtt(
     urls: Sequence[str], listen_s: float, bridges: Sequence[str]
-) -> tuple[Network, tuple[str, ...]]:
+) -> tuple[SeenNetwork, tuple[str, ...]]:
     """Listen to brokers, all at once; gives what was learnt, and what was asked for it."""
     places = places_of(urls)
     names = [name for name, _ in places]
@@ -81,7 +81,7 @@ def read_mqtt(
     return mqtt_network(heard, joined), asked
 
 
-def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> Network:
+def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> SeenNetwork:
     """Give the network that was heard; an event enters where it was heard most, first or alone.
 
     A bridge passes a topic on, so that two brokers are heard with it. It is published once.
@@ -97,14 +97,14 @@ def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> N
         notes.append(
             "no messages were published while brokers were listened to; listen longer (--for)"
         )
-    return Network(
+    return SeenNetwork(
         description=f"{len(heard)} MQTT broker{'s' if len(heard) > 1 else ''}, listened to",
         lifetime=_LIFETIME,
-        brokers=tuple(Broker(name=one.name, service=_SERVICE) for one in heard),
-        links=tuple(Link(ends=ends, delay=_DELAY) for ends in joined),
+        brokers=tuple(SeenBroker(name=one.name, service=_SERVICE) for one in heard),
+        links=tuple(SeenLink(ends=ends, delay=_DELAY) for ends in joined),
         publishers=tuple(publishers),
         subscribers=tuple(
-            Subscriber(
+            SeenSubscriber(
                 name=f"clients of {one.name}",
                 at=one.name,
                 wants=({},),
@@ -117,7 +117,7 @@ def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> N
     )
 
 
-def _publishers(one: Heard, origin: dict[str, Heard]) -> list[Publisher]:
+def _publishers(one: Heard, origin: dict[str, Heard]) -> list[SeenPublisher]:
     """Make the one publisher of a broker that stands for all who publish there; none if none do."""
     mine = Counter({t: n for t, n in one.messages.items() if origin[t] is one})
     total = mine.total()
@@ -128,7 +128,7 @@ def _publishers(one: Heard, origin: dict[str, Heard]) -> list[Publisher]:
     if rest := total - sum(count for _, count in often):
         events.append((rest / total, {"topic": _OTHER}))
     return [
-        Publisher(
+        SeenPublisher(
             name=f"publishers at {one.name}",
             at=one.name,
             every=reported(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.errors import EngineError
-from tidings.running.nats_pages import CLIENT_NAME, Documents, Round
+from tidings.running.nats_pages import CLIENT_NAME, Documents, NatsRound
 from tidings.running.times import go_seconds, seconds_between
 
 INNER = ("$", "_INBOX.", "_R_.")  # subjects of the servers themselves, and of answers
@@ -40,7 +40,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class StreamCounts:
     """A JetStream stream at its leader; ``stored`` is per second."""
 
     name: str
@@ -60,10 +60,10 @@ class Join:
     round_trip_s: float | None
 
 
-class Counts:
+class CounterGrowth:
     """Two rounds of documents, read as counters that grew in between."""
 
-    def __init__(self, first: Round, second: Round) -> None:
+    def __init__(self, first: NatsRound, second: NatsRound) -> None:
         self.names = _server_names(second)
         self._first, self._second = first, second
         self.elapsed_s = min(self._elapsed_s(server) for server in self.names)
@@ -83,7 +83,7 @@ class Counts:
                 self._add(client, before.get(now.get("cid"), {}), now, self._elapsed_s(server))
         return list(clients.values())
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> list[StreamCounts]:
         """List the streams of JetStream with their consumers, each once, at its leader."""
         return [
             stream
@@ -124,11 +124,11 @@ class Counts:
             else:
                 client.patterns[pattern] = client.patterns.get(pattern, 0.0) + handed
 
-    def _stream(self, server: str, account: str, now: Documents) -> Stream:
+    def _stream(self, server: str, account: str, now: Documents) -> StreamCounts:
         elapsed_s = self._elapsed_s(server)
         before = self._stream_before(server, account, now.get("name"))
         earlier = {each.get("name"): each for each in _list(before, "consumer_detail")}
-        return Stream(
+        return StreamCounts(
             name=str(now.get("name")),
             server=self.names[server],
             account=account,
@@ -148,7 +148,7 @@ class Counts:
                     return stream
         return {}
 
-    def _rows(self, taken: Round, server: str, page: str) -> list[Documents]:
+    def _rows(self, taken: NatsRound, server: str, page: str) -> list[Documents]:
         rows = taken.servers.get(server, {}).get(page) or []
         return [each for each in rows if isinstance(each, dict)]
 
@@ -166,7 +166,7 @@ def client_name(connection: Documents, server: str) -> str:
     return str(connection.get("name") or f"client-{connection.get('cid')}@{server}")
 
 
-def _server_names(taken: Round) -> dict[str, str]:
+def _server_names(taken: NatsRound) -> dict[str, str]:
     """Name servers by id; by the id itself where two have one name."""
     names = {
         server: str(documents["varz"].get("server_name") or server)

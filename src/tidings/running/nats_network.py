@@ -14,15 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from tidings.model.naming import few
-from tidings.running.nats_counts import Client, Consumer, Counts, Join, Stream
-from tidings.running.nats_pages import Round
+from tidings.running.nats_counts import Client, Consumer, CounterGrowth, Join, StreamCounts
+from tidings.running.nats_pages import NatsRound
 from tidings.running.network import (
-    Broker,
-    Figure,
-    Link,
-    Network,
-    Publisher,
-    Subscriber,
+    SeenBroker,
+    SeenLink,
+    SeenNetwork,
+    SeenPublisher,
+    SeenSubscriber,
+    SeenValue,
     assumed,
     every,
     reported,
@@ -43,9 +43,9 @@ _LEAST_SHARE = 0.02  # of events that nobody wants, to be worth a row
 Wants = dict[str, dict[str, str] | str]
 
 
-def nats_network(first: Round, second: Round) -> Network:
+def nats_network(first: NatsRound, second: NatsRound) -> SeenNetwork:
     """Make the network that two rounds describe; rates are the growth of counters in between."""
-    counts = Counts(first, second)
+    counts = CounterGrowth(first, second)
     clients, streams, joins = counts.clients(), counts.streams(), counts.joins()
     accounts = {client.account for client in clients if client.patterns or client.queues}
     by_account = len(accounts | {stream.account for stream in streams}) > 1
@@ -72,10 +72,10 @@ def nats_network(first: Round, second: Round) -> Network:
         "no messages were published while counters were read; wait longer (--for)": not publishers,
         "nobody subscribes to anything": not subscribers,
     }
-    return Network(
+    return SeenNetwork(
         description=f"NATS network of {len(brokers)}, as seen in {counts.elapsed_s:.3g} s",
         lifetime=_LIFETIME,
-        brokers=tuple(Broker(name=name, service=_SERVICE) for name in brokers),
+        brokers=tuple(SeenBroker(name=name, service=_SERVICE) for name in brokers),
         links=tuple(_link(join) for join in joins),
         enters=_ENTERS if cyclic else None,
         publishers=tuple(publishers),
@@ -89,22 +89,22 @@ def _only_acknowledges(client: Client) -> bool:
     return client.answers > 0 and client.sent <= _ACKS * client.answers + _IDLE
 
 
-def _link(join: Join) -> Link:
+def _link(join: Join) -> SeenLink:
     if join.round_trip_s is None:
-        return Link(ends=join.ends, delay=_DELAY)
+        return SeenLink(ends=join.ends, delay=_DELAY)
     source = f"half the round trip of this {join.kind}"
-    return Link(ends=join.ends, delay=reported(seconds(join.round_trip_s / 2), source))
+    return SeenLink(ends=join.ends, delay=reported(seconds(join.round_trip_s / 2), source))
 
 
-def _with_entry(publisher: Publisher) -> Publisher:
+def _with_entry(publisher: SeenPublisher) -> SeenPublisher:
     """Add to a publisher's events the name of the server where they enter."""
     events = tuple((share, {_ENTERS: publisher.at, **event}) for share, event in publisher.events)
     return replace(publisher, events=events)
 
 
 def _publishers(
-    clients: list[Client], streams: list[Stream], workers: list[Client], by_account: bool
-) -> Iterator[Publisher]:
+    clients: list[Client], streams: list[StreamCounts], workers: list[Client], by_account: bool
+) -> Iterator[SeenPublisher]:
     sending = [each for each in clients if each.sent > _IDLE and each not in workers]
     names = _distinct((each.name, each.server) for each in sending)
     for account in sorted({each.account for each in sending}):
@@ -123,7 +123,7 @@ def _publishers(
         else:
             events_from = assumed("", f"all publishers alike: {source}")
         for each in senders:
-            yield Publisher(
+            yield SeenPublisher(
                 name=names[each.name, each.server],
                 at=each.server,
                 every=reported(every(each.sent), "counted; at random times, as far as known"),
@@ -133,7 +133,9 @@ def _publishers(
             )
 
 
-def _pattern_rates(clients: list[Client], streams: list[Stream], account: str) -> dict[str, float]:
+def _pattern_rates(
+    clients: list[Client], streams: list[StreamCounts], account: str
+) -> dict[str, float]:
     """Compute how many events a second each pattern is handed: the mean of those who share it."""
     rates: defaultdict[str, list[float]] = defaultdict(list)
     queues: Counter[tuple[str, str]] = Counter()
@@ -150,11 +152,11 @@ def _pattern_rates(clients: list[Client], streams: list[Stream], account: str) -
     return {pattern: sum(each) / len(each) for pattern, each in rates.items()}
 
 
-def _plain_subscribers(clients: list[Client], by_account: bool) -> Iterator[Subscriber]:
+def _plain_subscribers(clients: list[Client], by_account: bool) -> Iterator[SeenSubscriber]:
     wanting = [each for each in clients if each.patterns]
     names = _distinct((each.name, each.server) for each in wanting)
     for each in wanting:
-        yield Subscriber(
+        yield SeenSubscriber(
             name=names[each.name, each.server],
             at=each.server,
             wants=tuple(_wants(pattern, each.account, by_account) for pattern in each.patterns),
@@ -162,7 +164,7 @@ def _plain_subscribers(clients: list[Client], by_account: bool) -> Iterator[Subs
         )
 
 
-def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[Subscriber]:
+def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[SeenSubscriber]:
     """Yield queue groups of core NATS; one spread over servers is put where most members are."""
     members: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for client in clients:
@@ -171,7 +173,7 @@ def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[Subscribe
     for (account, pattern, queue), servers in members.items():
         home = max(servers, key=lambda name: (servers[name], name))
         spread = f"; members at {few(sorted(servers))}" if len(servers) > 1 else ""
-        yield Subscriber(
+        yield SeenSubscriber(
             name=queue,
             at=home,
             wants=(_wants(pattern, account, by_account),),
@@ -185,11 +187,11 @@ def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[Subscribe
         )
 
 
-def _stream_consumers(streams: list[Stream], by_account: bool) -> Iterator[Subscriber]:
+def _stream_consumers(streams: list[StreamCounts], by_account: bool) -> Iterator[SeenSubscriber]:
     for stream in streams:
         for consumer in stream.consumers:
             patterns = _consumer_patterns(consumer, stream)
-            yield Subscriber(
+            yield SeenSubscriber(
                 name=f"{stream.name}-{consumer.name}",
                 at=stream.server,
                 wants=tuple(_wants(each, stream.account, by_account) for each in patterns),
@@ -199,13 +201,13 @@ def _stream_consumers(streams: list[Stream], by_account: bool) -> Iterator[Subsc
             )
 
 
-def _consumer_patterns(consumer: Consumer, stream: Stream) -> tuple[str, ...]:
+def _consumer_patterns(consumer: Consumer, stream: StreamCounts) -> tuple[str, ...]:
     several = consumer.settings.get("filter_subjects") or ()
     one = consumer.settings.get("filter_subject")
     return tuple(map(str, several)) or ((str(one),) if one else stream.subjects or (">",))
 
 
-def _time_in_flight(consumer: Consumer) -> Figure:
+def _time_in_flight(consumer: Consumer) -> SeenValue:
     """Estimate the handler's time as the mean time from hand-out to ack, by Little's law."""
     if consumer.delivered <= 0 or consumer.in_flight <= 0:
         return _HANDLER
@@ -214,7 +216,7 @@ def _time_in_flight(consumer: Consumer) -> Figure:
     return assumed(f"{{exponential: {mean}}}", why)
 
 
-def _settings(consumer: Consumer) -> Iterator[tuple[str, Figure]]:
+def _settings(consumer: Consumer) -> Iterator[tuple[str, SeenValue]]:
     settings = consumer.settings
     yield "count", assumed("1", "servers do not tell how many clients fetch from it")
     yield "prefetch", assumed("1", "clients decide how many they fetch at once")
@@ -254,7 +256,7 @@ def _distinct(clients: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return {(n, server): f"{n}@{server}" if times[n] > 1 else n for n, server in pairs}
 
 
-def _named_apart(subscribers: list[Subscriber]) -> list[Subscriber]:
+def _named_apart(subscribers: list[SeenSubscriber]) -> list[SeenSubscriber]:
     """Enumerate subscribers of one name from the second on."""
     seen: Counter[str] = Counter()
     apart = []

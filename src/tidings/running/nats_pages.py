@@ -39,7 +39,7 @@ Documents = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class NatsRound:
     """All servers' documents of one moment, by server id, and what was asked for them."""
 
     servers: dict[str, Documents]
@@ -48,7 +48,7 @@ class Round:
 
 def two_rounds(
     urls: Sequence[str], seconds: float, credentials: str | None = None
-) -> tuple[Round, Round]:
+) -> tuple[NatsRound, NatsRound]:
     """Ask all servers behind these addresses twice, so many seconds apart.
 
     ``http://`` is one server's pages; ``nats://`` all servers that its system account reaches.
@@ -58,13 +58,13 @@ def two_rounds(
     return first, _round(urls, credentials)
 
 
-def _round(urls: Sequence[str], credentials: str | None) -> Round:
+def _round(urls: Sequence[str], credentials: str | None) -> NatsRound:
     servers: dict[str, Documents] = {}
     asked: list[str] = []
     for url in urls:
         over_http = url.partition("://")[0] in ("http", "https")
         servers |= _read(url, asked) if over_http else _request(url, credentials, asked)
-    return Round(servers=servers, asked=tuple(asked))
+    return NatsRound(servers=servers, asked=tuple(asked))
 
 
 def _read(url: str, asked: list[str]) -> dict[str, Documents]:

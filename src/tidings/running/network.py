@@ -1,7 +1,7 @@
 """What could be learnt of a running network, and the commented system file that says it.
 
-Every number is a ``Figure``: reported by a broker, or assumed with a reason. Readers of one kind of
-broker each make a ``Network``; the file is written in one place.
+Every number is a ``SeenValue``: reported by a broker, or assumed with a reason. Readers of one kind
+of broker each make a ``SeenNetwork``; the file is written in one place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WIDE = 44  # columns until a comment begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class SeenValue:
     """A value as the file says it, and where it comes from."""
 
     value: str  # YAML
@@ -33,70 +33,70 @@ class Figure:
         return f"assumed: {self.source}" if self.assumed else self.source
 
 
-def reported(value: str, source: str) -> Figure:
+def reported(value: str, source: str) -> SeenValue:
     """Make the figure of a value that a broker reported."""
-    return Figure(value=value, source=source)
+    return SeenValue(value=value, source=source)
 
 
-def assumed(value: str, why: str) -> Figure:
+def assumed(value: str, why: str) -> SeenValue:
     """Make the figure of a value that nobody reported, with why it had to be assumed."""
-    return Figure(value=value, source=why, assumed=True)
+    return SeenValue(value=value, source=why, assumed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class SeenBroker:
     """A broker, and what it takes to forward one event."""
 
     name: str
-    service: Figure
+    service: SeenValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class SeenLink:
     """A link between two brokers, and its delay one way."""
 
     ends: tuple[str, str]
-    delay: Figure
+    delay: SeenValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publisher:
+class SeenPublisher:
     """A client that publishes: how often, and which events with which share."""
 
     name: str
     at: str
-    every: Figure
+    every: SeenValue
     events: tuple[tuple[float, dict[str, str]], ...]
-    events_from: Figure
+    events_from: SeenValue
     size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscriber:
+class SeenSubscriber:
     """A client or a consumer that wants events; ``settings`` are those of its ``consumers``."""
 
     name: str
     at: str
     wants: tuple[dict[str, dict[str, str] | str], ...]
     remark: str = ""
-    lifetime: Figure | None = None
-    settings: tuple[tuple[str, Figure], ...] = ()
-    processing: Figure | None = None
+    lifetime: SeenValue | None = None
+    settings: tuple[tuple[str, SeenValue], ...] = ()
+    processing: SeenValue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class SeenNetwork:
     """All that could be learnt of a network; ``notes`` is what to know beside the file."""
 
     description: str
-    lifetime: Figure
-    brokers: tuple[Broker, ...]
-    links: tuple[Link, ...] = ()
+    lifetime: SeenValue
+    brokers: tuple[SeenBroker, ...]
+    links: tuple[SeenLink, ...] = ()
     # Attribute of events that names the broker where they enter, if links form cycles: they go by
     # fewest hops from there. Where links are a tree there is but one way, and none is needed.
     enters: str | None = None
-    publishers: tuple[Publisher, ...] = ()
-    subscribers: tuple[Subscriber, ...] = ()
+    publishers: tuple[SeenPublisher, ...] = ()
+    subscribers: tuple[SeenSubscriber, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
 
@@ -118,7 +118,7 @@ def every(rate_per_s: float) -> str:
     return f"{{rate: {rate_per_s:.4g}/s}}"
 
 
-def assumptions(network: Network) -> list[dict[str, str]]:
+def assumptions(network: SeenNetwork) -> list[dict[str, str]]:
     """List every assumed value: where it stands, what it is, why."""
     return [
         {"where": where, "value": figure.value, "why": figure.source}
@@ -127,7 +127,7 @@ def assumptions(network: Network) -> list[dict[str, str]]:
     ]
 
 
-def file_text(network: Network) -> str:
+def file_text(network: SeenNetwork) -> str:
     """Write the system file of a network; comments mark what was reported and what was assumed."""
     lines = [
         f"# {_commented(network.description)}",
@@ -161,7 +161,7 @@ def file_text(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _publisher_lines(publisher: Publisher) -> Iterator[str]:
+def _publisher_lines(publisher: SeenPublisher) -> Iterator[str]:
     yield f"  {text_of(publisher.name)}:"
     yield f"    at: {text_of(publisher.at)}"
     yield _line(f"    every: {publisher.every.value}", publisher.every.remark)
@@ -175,7 +175,7 @@ def _publisher_lines(publisher: Publisher) -> Iterator[str]:
         yield f"      - {{p: {share:.5g}, event: {flow(event)}}}"
 
 
-def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
+def _subscriber_lines(subscriber: SeenSubscriber) -> Iterator[str]:
     yield _line(f"  {text_of(subscriber.name)}:", subscriber.remark)
     yield f"    at: {text_of(subscriber.at)}"
     wants = [flow(each) for each in subscriber.wants]
@@ -190,7 +190,7 @@ def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
         yield _line(f"      {name}: {figure.value}", figure.remark)
 
 
-def _figures(network: Network) -> Iterator[tuple[str, Figure]]:
+def _figures(network: SeenNetwork) -> Iterator[tuple[str, SeenValue]]:
     yield "lifetime", network.lifetime
     for broker in network.brokers:
         yield f"brokers.{broker.name}.service", broker.service

@@ -18,12 +18,12 @@ from tidings.errors import EngineError
 from tidings.model.naming import few
 from tidings.running.asking import Pages
 from tidings.running.network import (
-    Broker,
-    Figure,
-    Link,
-    Network,
-    Publisher,
-    Subscriber,
+    SeenBroker,
+    SeenLink,
+    SeenNetwork,
+    SeenPublisher,
+    SeenSubscriber,
+    SeenValue,
     assumed,
     every,
     reported,
@@ -46,7 +46,7 @@ _WHEN_FULL = {
 _LEAST_AGE_S = 10  # rates are kept in steps of five seconds
 
 
-def read_rabbitmq(url: str, seconds_back: float) -> tuple[Network, tuple[str, ...]]:
+def read_rabbitmq(url: str, seconds_back: float) -> tuple[SeenNetwork, tuple[str, ...]]:
     """Read what the management API tells of the last seconds; also give what was asked for it."""
     asked: list[str] = []
     pages = Pages(url.rstrip("/").removesuffix("/api"), asked)
@@ -74,7 +74,7 @@ def read_rabbitmq(url: str, seconds_back: float) -> tuple[Network, tuple[str, ..
     return rabbitmq_network(documents), tuple(asked)
 
 
-def rabbitmq_network(documents: dict[str, Any]) -> Network:
+def rabbitmq_network(documents: dict[str, Any]) -> SeenNetwork:
     """Make the network that these documents of the API describe."""
     nodes = sorted(
         str(row["name"]) for row in _rows(documents, "nodes") if row.get("running", True)
@@ -85,8 +85,8 @@ def rabbitmq_network(documents: dict[str, Any]) -> Network:
     }
     hosts = sorted({str(row.get("vhost")) for row in _rows(documents, "queues")})
     notes: list[str] = []
-    publishers: list[Publisher] = []
-    subscribers: list[Subscriber] = []
+    publishers: list[SeenPublisher] = []
+    subscribers: list[SeenSubscriber] = []
     for host in hosts:
         label = host if len(hosts) > 1 else None
         bindings = _bindings(documents, host, kinds, notes)
@@ -106,11 +106,11 @@ def rabbitmq_network(documents: dict[str, Any]) -> Network:
     if not publishers:
         notes.append("no messages were published in the time that rates are averaged over")
     pairs = [(a, b) for at, a in enumerate(nodes) for b in nodes[at + 1 :]]
-    return Network(
+    return SeenNetwork(
         description=f"RabbitMQ cluster of {len(nodes)}, by its management API",
         lifetime=_LIFETIME,
-        brokers=tuple(Broker(name=name, service=_SERVICE) for name in nodes),
-        links=tuple(Link(ends=pair, delay=_DELAY) for pair in pairs),
+        brokers=tuple(SeenBroker(name=name, service=_SERVICE) for name in nodes),
+        links=tuple(SeenLink(ends=pair, delay=_DELAY) for pair in pairs),
         enters=_ENTERS if len(pairs) >= len(nodes) else None,
         publishers=tuple(publishers),
         subscribers=tuple(subscribers),
@@ -188,7 +188,7 @@ def _publishers(
     cells: dict[tuple[str, str], float],
     label: str | None,
     entry: str | None,
-) -> Iterator[Publisher]:
+) -> Iterator[SeenPublisher]:
     names = {
         row.get("name"): row.get("user_provided_name")
         or (row.get("client_properties") or {}).get("connection_name")
@@ -219,7 +219,7 @@ def _publishers(
         )
         source = "routing keys as bindings say, rates as queues get them"
         alike = "" if own else "all publishers alike: "
-        yield Publisher(
+        yield SeenPublisher(
             name=f"{name}@{node}" if times[name] > 1 else name,
             at=node,
             every=reported(
@@ -241,7 +241,7 @@ def _subscriber(
     consumers: list[dict[str, Any]],
     label: str | None,
     notes: list[str],
-) -> Subscriber:
+) -> SeenSubscriber:
     name = str(queue.get("name"))
     others = [each for each in bindings if each.exchange != DEFAULT] or bindings
     if not others:
@@ -251,7 +251,7 @@ def _subscriber(
         wants = [{"vhost": label, **each} for each in wants]
     limits = {**(queue.get("effective_policy_definition") or {}), **_arguments(queue)}
     ttl_ms = limits.get("message-ttl") or 0
-    return Subscriber(
+    return SeenSubscriber(
         name=name if label is None else f"{label}/{name}",
         at=str(queue.get("leader") or queue.get("node")),
         wants=tuple(wants),
@@ -264,7 +264,7 @@ def _subscriber(
 
 def _settings(
     limits: dict[str, Any], consumers: list[dict[str, Any]], name: str, notes: list[str]
-) -> Iterator[tuple[str, Figure]]:
+) -> Iterator[tuple[str, SeenValue]]:
     if consumers:
         yield "count", reported(str(len(consumers)), "consumers of the queue")
     else:
@@ -284,7 +284,7 @@ def _settings(
         yield "when_full", reported(full, "its overflow")
 
 
-def _time_in_flight(queue: dict[str, Any]) -> Figure:
+def _time_in_flight(queue: dict[str, Any]) -> SeenValue:
     """Estimate the handler's time as the mean time from delivery to ack, by Little's law."""
     details = queue.get("messages_unacknowledged_details") or {}
     held = details.get("avg", queue.get("messages_unacknowledged", 0))

@@ -41,7 +41,7 @@ class WatchedFolder:
         return True
 
 
-class Past:
+class PastStates:
     """Earlier states, as many as a time series shows; of their file only what is new is read.
 
     A line has everybody and may be long, and a series wants one of them: it is found in the text as

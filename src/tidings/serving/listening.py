@@ -49,7 +49,7 @@ class Served:
         return f"{self.url}?token={self.token}" if self.token else self.url
 
 
-class _Server(uvicorn.Server):
+class _StreamServer(uvicorn.Server):
     """A server that has streams ended first; else it would wait for them."""
 
     def __init__(self, app: ASGIApp, ending: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ def listen(
     """
     check_token(token, host)
     listening = _listen(host, port)
-    server = _Server(app, ending)
+    server = _StreamServer(app, ending)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listening]}, name="tidings-serve", daemon=True
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from tidings.serving.folder import Past, WatchedFolder, to_line
+from tidings.serving.folder import PastStates, WatchedFolder, to_line
 from tidings.serving.metrics import metrics_text
 from tidings.serving.network_map import Maps, NetworkMap
 from tidings.serving.view import view
@@ -25,7 +25,7 @@ RETRY_MS = 2000  # after which a page that lost its server asks again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServeSettings:
     """What is served, and to whom."""
 
     folder: Path
@@ -36,10 +36,10 @@ class Settings:
 class Live:
     """The latest state of a folder, and who waits for the next."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServeSettings) -> None:
         self.settings = settings
         self.folder = WatchedFolder(settings.folder)
-        self.past = Past(settings.folder)
+        self.past = PastStates(settings.folder)
         self._maps = Maps(settings.folder)
         self.map = NetworkMap()
         self._event = ""

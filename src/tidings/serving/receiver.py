@@ -45,7 +45,7 @@ REFUSED = "spans without a trace id of 16 bytes, a span id of 8 bytes and two ti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ReceiveSettings:
     """Where spans go, and who may send them."""
 
     folder: Path
@@ -54,7 +54,7 @@ class Settings:
     most_bytes: int = MOST_BYTES
 
 
-class Counts:
+class ReceivedCounts:
     """What came in so far."""
 
     def __init__(self) -> None:
@@ -78,12 +78,12 @@ class _Refusal(Exception):  # noqa: N818 - an answer, not a fault
         self.status, self.code = status, code
 
 
-class Receiver:
+class SpanReceiver:
     """Takes exports of spans and appends them to a folder."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReceiveSettings) -> None:
         self.settings = settings
-        self.counts = Counts()
+        self.counts = ReceivedCounts()
         settings.folder.mkdir(parents=True, exist_ok=True)
         self.appending = Appending(settings.folder, most_s=settings.file_s)
         self._places = asyncio.Semaphore(AT_ONCE)

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from tidings.serving.app import make_app
 from tidings.serving.listening import HOST, Served, listen
-from tidings.serving.live import Live, Settings
+from tidings.serving.live import Live, ServeSettings
 
 PORT = 8765
 
 
 @contextmanager
-def serve(settings: Settings, *, host: str = HOST, port: int = PORT) -> Iterator[Served]:
+def serve(settings: ServeSettings, *, host: str = HOST, port: int = PORT) -> Iterator[Served]:
     """Serve a watched folder from a thread of this process while the block runs.
 
     Anywhere but on loopback a token is needed. Port 0 takes a free one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tidings.reporting.headline import Figure, Sentence
+from tidings.reporting.headline import KeyFigure, Sentence
 from tidings.reporting.wording import UNKNOWN, percent, plural, quantity, seconds, short
 from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, Alarm, Share, Standing, State
 
@@ -86,7 +86,7 @@ def sentences(state: State | None) -> list[Sentence]:
     ]
 
 
-def figures(state: State | None) -> list[Figure]:
+def figures(state: State | None) -> list[KeyFigure]:
     """Give the key figures: shares on time, budget, backlog, alarms."""
     if state is None:
         return []
@@ -100,37 +100,37 @@ def figures(state: State | None) -> list[Figure]:
         and each.measured.share < each.promised
     )
     listed = [
-        Figure(
+        KeyFigure(
             label="On time, measured",
             value=_share(whole.measured),
             note=f"{_interval(whole.measured)}in {seconds(state.window_s)}",
         ),
-        Figure(
+        KeyFigure(
             label="Promised",
             value=UNKNOWN if whole.promised is None else percent(whole.promised),
         ),
-        Figure(
+        KeyFigure(
             label="Predicted", value=_share(whole.predicted), note=_interval(whole.predicted, "")
         ),
     ]
     if whole.burn_rates:
         window, rate = max(whole.burn_rates.items(), key=lambda each: each[1])
         listed.append(
-            Figure(
+            KeyFigure(
                 label="Burn rate",
                 value=f"{rate:.3g} ×",
                 note=f"over {window}; at 1 × the error budget lasts exactly its period",
             )
         )
     listed.append(
-        Figure(
+        KeyFigure(
             label="Backlog",
             value=f"{sum(state.backlogs.values()):,}",
             note=_fullest(state),
         )
     )
     listed.append(
-        Figure(
+        KeyFigure(
             label="Alarms",
             value=str(len(lasting(state))),
             note=f"{unsure:,} more may be below their promise" if unsure else "",

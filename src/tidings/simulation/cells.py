@@ -24,7 +24,7 @@ _MOST_ROUNDS, _SETTLED = 10_000, 1e-13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class RouteCells:
     """All cells: a row's lie together, every broker after the one it is reached from."""
 
     row: Ints
@@ -56,7 +56,7 @@ class Carried:
     loads: Floats  # work offered to each station, in units of what it can do
 
 
-def carried(cells: Cells, brokers: int, stations: Stations) -> Carried:
+def carried(cells: RouteCells, brokers: int, stations: Stations) -> Carried:
     """Compute what arrives where, in events per second, and how loaded that makes each station.
 
     An overloaded broker passes on the same share of everything, as its busiest station
@@ -78,7 +78,7 @@ def carried(cells: Cells, brokers: int, stations: Stations) -> Carried:
     return Carried(arrivals=by_type.sum(axis=1), loads=loads)
 
 
-def _flow(cells: Cells, passes: Floats) -> Floats:
+def _flow(cells: RouteCells, passes: Floats) -> Floats:
     """Compute events per second in each cell, where each broker passes on a share of what comes."""
     flow = cells.flow_per_s.copy()
     for depth in range(1, int(cells.depth.max(initial=0)) + 1):
@@ -90,7 +90,7 @@ def _flow(cells: Cells, passes: Floats) -> Floats:
     return flow
 
 
-def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:
+def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> RouteCells:
     """Find the cells of a system, with their long-run flows, in events per second."""
     paths: dict[tuple[int, int], tuple[Ints, Ints, Ints, Floats]] = {}
     rows, brokers, parents, depths, flows = [], [], [], [], []
@@ -109,7 +109,7 @@ def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> 
         depths.append(depth)
         flows.append(entering * share)
         count += reached.size
-    return Cells(
+    return RouteCells(
         row=np.concatenate(rows),
         broker=np.concatenate(brokers),
         parent=np.concatenate(parents),

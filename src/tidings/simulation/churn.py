@@ -26,7 +26,7 @@ from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
 
 if TYPE_CHECKING:
-    from tidings.simulation.cells import Cells
+    from tidings.simulation.cells import RouteCells
 
 MOST_ENTRIES = 50_000_000  # of routing tables, followed in one replication
 SPARE_MESSAGES = 256  # room for messages under way in the beginning, beside what one step can send
@@ -35,7 +35,7 @@ _AT_ONCE = Deterministic(value_s=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Churn:
+class SystemChurners:
     """The churners of a system, those watched first, and all pieces of subscriptions."""
 
     churners: tuple[tuple[int, int], ...]  # subscriber, receiver (−1: not watched)
@@ -75,7 +75,7 @@ class Churn:
         return f"{name} {2 + sum(other == index for other, _ in before)}"
 
 
-def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -> Churn:
+def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -> SystemChurners:
     """Find who comes and goes, and every piece of a subscription; nothing at all if nobody does."""
     followed = [system.subscribers[index] for index in representatives]
     watched = [
@@ -85,7 +85,7 @@ def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -
     ]
     others = [(i, -1) for i, _ in watched for _ in range(system.subscribers[i].count - 1)]
     churners = tuple(watched + others)
-    return Churn(
+    return SystemChurners(
         churners=churners,
         watched=len(watched),
         pieces=tuple(_pieces(system, routes, churners)) if churners else (),
@@ -122,9 +122,9 @@ def _periods(subscriber: Subscriber) -> tuple[Law, Law]:
 
 
 def churn_tables(
-    churn: Churn,
+    churn: SystemChurners,
     before: Mapping[str, Any],
-    cells: Cells,
+    cells: RouteCells,
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def churn_tables(
     }
 
 
-def _pieces_by_bundle(churn: Churn, before: Mapping[str, Any]) -> dict[str, Ints]:
+def _pieces_by_bundle(churn: SystemChurners, before: Mapping[str, Any]) -> dict[str, Ints]:
     """List the pieces of each bundle, brought by a round of its home; none where nobody forgets."""
     bundles = len(before["bundles"])
     if not bundles:
@@ -177,7 +177,7 @@ def _pieces_by_bundle(churn: Churn, before: Mapping[str, Any]) -> dict[str, Ints
     return _listed("bundle_pieces", keys[wanted], wanted, bundles)
 
 
-def _refuse_too_many(churn: Churn, places: int) -> None:
+def _refuse_too_many(churn: SystemChurners, places: int) -> None:
     most = max(len(churn.pieces), len(churn.subjects))
     if most * max(places, len(churn.subjects)) > MOST_ENTRIES:
         raise UnsupportedError(
@@ -190,7 +190,7 @@ def _refuse_too_many(churn: Churn, places: int) -> None:
 
 
 def _churner_tables(
-    churn: Churn,
+    churn: SystemChurners,
     before: Mapping[str, Any],
     laws: Callable[..., int],
     streams: Callable[..., int],
@@ -238,7 +238,7 @@ def _listed(name: str, keys: Ints, values: Ints, count: int) -> dict[str, Ints]:
     return {f"{name}_first": first.astype(np.int64), f"{name}_of": values[order].astype(np.int64)}
 
 
-def _covering_tables(churn: Churn) -> dict[str, Ints]:
+def _covering_tables(churn: SystemChurners) -> dict[str, Ints]:
     """List which subjects cover which; those covered in order, the widest first."""
     covering = _covering(churn)
     wide, narrow = np.nonzero(covering)
@@ -251,7 +251,7 @@ def _covering_tables(churn: Churn) -> dict[str, Ints]:
     }
 
 
-def _covering(churn: Churn) -> Bools:
+def _covering(churn: SystemChurners) -> Bools:
     """Test whether each [subject, other subject] of one tree covers the other; equal ones do."""
     filters = column(churn.system.subscribers, "wants").values
     routes, subjects = churn.routes, list(churn.subjects)
@@ -267,7 +267,7 @@ def _covering(churn: Churn) -> Bools:
     return covering
 
 
-def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
+def churn_numbers(churn: SystemChurners, tables: Mapping[str, Any]) -> dict[str, float]:
     """Give the kernel's numbers of churners and messages."""
     if not churn.matters:
         return {"churning": 0}

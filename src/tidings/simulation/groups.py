@@ -150,13 +150,13 @@ def group_tables(
     streams: Callable[..., int],
 ) -> dict[str, Any]:
     """Make tables of groups, and those shared with others, their own rows behind the rest."""
-    tables = _Tables(before, laws, streams)
+    tables = _GroupTables(before, laws, streams)
     for group in groups:
         tables.add(group)
     return tables.finished()
 
 
-class _Tables:
+class _GroupTables:
     """Tables that grow by one group after the other."""
 
     def __init__(
@@ -271,7 +271,9 @@ class _Tables:
         """
         channel, link = self._next("channels"), group.subscriber.link
         loss, delay = (self.streams(group.name, f"acknowledgement {w}") for w in ("loss", "delay"))
-        row = (1.0, is_instant(link), self.laws(link.delay), loss, delay, -1, 1.0, -1, -1)
+        of_events = self.before["receivers"]["channel"][group.receiver]
+        day = int(self.before["channels"]["day"][of_events])
+        row = (1.0, is_instant(link), self.laws(link.delay), loss, delay, -1, 1.0, -1, day, -1)
         self.rows["channels"].append(row)
         return channel
 

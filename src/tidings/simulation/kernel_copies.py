@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
@@ -124,6 +126,23 @@ def draw_time(world: Any, law: int, stream: int) -> float:
     """A random time by one of the world's laws, in seconds."""
     chosen = tables.laws(world, law)
     return draw(chosen.kind, chosen.offset, arrays.law_params(world), arrays.streams(world), stream)
+
+
+@inlined
+def at_this_time(world: Any, channel: Any, delay: float) -> float:
+    """Make a delay of a channel as long as those of this time of day are, in seconds."""
+    if channel.day == 0:
+        return delay
+    day = tables.delay_days(world, channel.day - 1)
+    slot = int(np.floor((world.now - world.day_start) / day.slot)) % (day.last - day.first)
+    return delay * arrays.delay_times(world)[day.first + slot]
+
+
+@primitive
+def draw_delay(world: Any, channel: Any) -> float:
+    """A random delay of a channel, of an event that is sent now, in seconds."""
+    delay = draw_time(world, channel.delay, channel.delay_stream)
+    return at_this_time(world, channel, delay)
 
 
 @inlined
@@ -336,7 +355,7 @@ def travel(world: Any, index: int, channel: Any) -> float:
     if channel.instant:
         pass_by(world, index)
         return 0.0
-    delay = draw_time(world, channel.delay, channel.delay_stream)
+    delay = draw_delay(world, channel)
     if channel.wire >= 0:
         delay += time_on_wire(world, copy.publication, channel)
     launch(world, world.now + delay, index)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidings.kernels.bins import bin_of, count_delay
 from tidings.kernels.compile import inlined, merged, primitive
-from tidings.simulation.kernel_copies import SLACK_S, draw_time, loses
+from tidings.simulation.kernel_copies import SLACK_S, draw_delay, draw_time, loses
 from tidings.simulation.kernel_layout import arrays, calls, tables
 from tidings.simulation.kernel_tapes import tape_delivery
 
@@ -106,6 +106,6 @@ def receive(world: Any, publication: Any, index: int, waited: bool) -> None:
         return
     received = world.now
     if not channel.instant:
-        received += draw_time(world, channel.delay, channel.delay_stream)
+        received += draw_delay(world, channel)
         channel.delay_sum += received - world.now
     take_in(world, publication, index, received, waited)

@@ -50,6 +50,7 @@ from tidings.simulation.kernel_layout import (
     arrays,
     tables,
 )
+from tidings.simulation.kernel_tapes import tape_delivery, tape_handling
 from tidings.simulation.kernel_wanting import count_cause
 
 AT_MOST_ONCE, ONCE = 0, 2  # qualities of service
@@ -493,22 +494,34 @@ def end_delivery(world: Any, number: int, index: int) -> None:
 def be_handled(world: Any, index: int) -> None:
     """A member has handled events, for the first time or again, and acknowledges them."""
     group = tables.groups(world, tables.members(world, tables.parcels(world, index).member).group)
+    started = tables.copies(world, index).started
     each = index
     while each >= 0:
         delivery = tables.parcels(world, each)
         message = tables.parcels(world, delivery.message)
         message.handled += 1
         publication = tables.publications(world, tables.copies(world, each).publication)
+        taped = world.taped_deliveries
         if publication.measured and message.handled == 1:
             waited = has_waited(world, delivery.message)
             take_in(world, publication, group.receiver, world.now, waited)
-        elif publication.measured and message.handled == 2:
-            receipt_of(world, publication, group.receiver).handled_again += 1
+        elif publication.measured:
+            handle_again(world, publication, group, message.handled)
+        tape_handling(world, taped, started, delivery.member, message.queue)
         each = delivery.mate
     copy = tables.copies(world, index)
     copy.place = group.acknowledged_at
     copy.channel = group.ack_channel
     travel(world, index, tables.channels(world, group.ack_channel))
+
+
+@inlined
+def handle_again(world: Any, publication: Any, group: Any, times: int) -> None:
+    """A measured event was handled more than once, which counts once."""
+    if times == 2:
+        receipt_of(world, publication, group.receiver).handled_again += 1
+    if world.recording:
+        tape_delivery(world, publication, -1 - group.receiver, world.now)
 
 
 @merged

@@ -50,6 +50,8 @@ ROW = record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, pub
 # A day: rates [first, last) of events, one a slot of so many seconds; ``total`` events are expected
 # of it. ``position`` is the slot, of all since the first day began, in which the last event fell.
 DAY = record(slot=_F, total=_F, first=_I, last=_I, repeats=_I, position=_I)
+# A day of delays: how many times as long they are in each of its slots, at [first, last).
+DELAY_DAY = record(slot=_F, first=_I, last=_I)
 # A schedule: the next of its times, and where they end.
 SCHEDULE = record(position=_I, last=_I)
 # A place with its stations [first, last), in the order an event passes them: a broker, or a queue
@@ -69,7 +71,8 @@ TO_SENDER, TO_BLOCKED = constants(9, 2)
 # client's link that fails it is also known whether it ``is_down``. Each
 # event meets the fate of the one before (``fate``: lost or not; −1 at first), unless it is decided
 # anew, which happens with probability ``anew``: 1 where losses do not come in bursts. What is sent
-# over a channel with a wire (−1: there is none) keeps it busy for so many seconds per byte.
+# over a channel with a wire (−1: there is none) keeps it busy for so many seconds per byte. ``day``
+# is 1 + that of its delays; 0: they are alike at all times.
 CHANNEL = record(
     reliability=_F,
     instant=_I,
@@ -79,6 +82,7 @@ CHANNEL = record(
     target=_I,
     anew=_F,
     fate=_I,
+    day=_I,
     wire=_I,
     seconds_per_byte=_F,
     is_down=_I,
@@ -401,8 +405,11 @@ NO_LIMIT = np.iinfo(np.int64).max  # of a buffer, or of what is held at once
 
 TAPED_PUBLICATION = record(number=_I, row=_I, born=_F, lifetime=_F)
 TAPED_HOP = record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, started=_F, left=_F)
-# ``place``: a broker (all plain subscribers there), or −1 − receiver.
-TAPED_DELIVERY = record(number=_I, content_class=_I, place=_I, received=_F)
+# ``place``: a broker (all plain subscribers there), or −1 − receiver. When it began to be handled,
+# by which member, from which queue of its group; −1 where nobody handles it.
+TAPED_DELIVERY = record(
+    number=_I, content_class=_I, place=_I, received=_F, started=_F, member=_I, queue=_I
+)
 # ``what``: a component, or −1 − switch for a peer. Also how each is in the beginning.
 TAPED_TURN = record(what=_I, is_on=_I, turned=_F)
 # When a broker heard of a piece whose churner had come at ``since``.
@@ -501,6 +508,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "rows": ROW,
     "days": DAY,
     "day_rates": np.dtype(_F),
+    "delay_days": DELAY_DAY,
+    "delay_times": np.dtype(_F),
     "schedules": SCHEDULE,
     "schedule_times": np.dtype(_F),
     "sizes": MOMENT,  # [row]: of its events in bytes, where there are wires

@@ -12,7 +12,7 @@ from typing import Any
 from tidings.kernels.compile import merged, primitive
 from tidings.simulation.kernel_copies import (
     count_loss,
-    draw_time,
+    draw_delay,
     has_waited,
     is_expired,
     lose,
@@ -37,7 +37,7 @@ from tidings.simulation.kernel_layout import (
 )
 from tidings.simulation.kernel_spreading import is_known_at_home
 from tidings.simulation.kernel_stations import join
-from tidings.simulation.kernel_tapes import tape_delivery
+from tidings.simulation.kernel_tapes import tape_delivery, tape_handling
 from tidings.simulation.kernel_wanting import stop_wanting
 
 
@@ -62,10 +62,13 @@ def leave_peer(world: Any, index: int) -> None:
         set_out(world, index, place.owner)
     elif place.kind == AT_SUBSCRIBER:
         publication = tables.publications(world, copy.publication)
+        taped = world.taped_deliveries
         if publication.measured and tables.receivers(world, place.owner).churner >= 0:
             welcome(world, copy.publication, place.owner, has_waited(world, index))
         elif publication.measured:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
+        if place.last_station > place.first_station:
+            tape_handling(world, taped, copy.started, -1, -1)
         release(world, index)
     elif place.kind >= TO_GROUP:
         # Groups and senders are seen to by the loop: called from here, their code would be compiled
@@ -167,7 +170,7 @@ def cross(world: Any, index: int, owner: int) -> None:
         delay = travel(world, index, channel)
     else:
         if not channel.instant:
-            delay = draw_time(world, channel.delay, channel.delay_stream)
+            delay = draw_delay(world, channel)
         if measured:
             waited = has_waited(world, index)
             take_in(world, publication, owner, world.now + delay, waited)

@@ -16,7 +16,7 @@ from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_copies import (
     append,
     count_loss,
-    draw_time,
+    draw_delay,
     full_limit,
     launch,
     loses,
@@ -194,7 +194,7 @@ def send_batch(world: Any, number: int) -> None:
     lost = channel.is_down > 0 or loses(world, channel)
     delay = 0.0
     if not channel.instant and not lost:
-        delay = draw_time(world, channel.delay, channel.delay_stream)
+        delay = draw_delay(world, channel)
     if channel.wire >= 0 and not channel.is_down:
         delay += time_of_all(world, sender.batch_head, channel)
     index = sender.batch_head

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidings.kernels.calendar import pop
 from tidings.kernels.compile import inlined, merged, primitive
-from tidings.simulation.kernel_copies import draw_time, launch
+from tidings.simulation.kernel_copies import at_this_time, draw_time, launch
 from tidings.simulation.kernel_layout import FROM_ARC, FROM_HERE, arrays, tables
 from tidings.simulation.kernel_tapes import tape_learnt
 from tidings.simulation.kernel_walks import first_arc, link_of
@@ -71,15 +71,15 @@ def post(world: Any, piece: int, arc: int, is_on: int, since: float) -> None:
 def arrival(world: Any, piece: int, arc: int) -> float:
     """When a message that is sent now is heard: not before those sent before it."""
     if arc >= 0:
-        law = tables.channels(world, arc).delay
-        stream = tables.message_streams(world, arc).value
+        channel = tables.channels(world, arc)
+        drawn = draw_time(world, channel.delay, tables.message_streams(world, arc).value)
+        delay = at_this_time(world, channel, drawn)
         before = tables.latest(world, arc).value
     else:
         churner = tables.churners(world, tables.pieces(world, piece).churner)
-        law = churner.delay
-        stream = churner.stream
+        delay = draw_time(world, churner.delay, churner.stream)
         before = churner.latest
-    due = max(world.now + draw_time(world, law, stream), before)
+    due = max(world.now + delay, before)
     if arc >= 0:
         tables.latest(world, arc).value = due
     else:

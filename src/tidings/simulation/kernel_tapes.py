@@ -38,6 +38,22 @@ def tape_delivery(world: Any, publication: Any, place: int, received: float) -> 
     delivery.content_class = publication.content_class
     delivery.place = place
     delivery.received = received
+    delivery.started = -1.0
+    delivery.member = -1
+    delivery.queue = -1
+
+
+@primitive
+def tape_handling(world: Any, taped: int, started: float, member: int, queue: int) -> None:
+    """Record since when, by whom and from where the last delivery was handled, if it is new.
+
+    It is, if fewer were ``taped`` before.
+    """
+    if world.taped_deliveries > taped:
+        delivery = tables.tape_deliveries(world, world.taped_deliveries - 1)
+        delivery.started = started
+        delivery.member = member
+        delivery.queue = queue
 
 
 @primitive

@@ -29,8 +29,9 @@ from tidings.simulation.audience import (
     meet,
     receiver_lists,
 )
-from tidings.simulation.cells import Carried, Cells, carried, find_cells
-from tidings.simulation.churn import Churn, churn_numbers, churn_tables, find_churn
+from tidings.simulation.cells import Carried, RouteCells, carried, find_cells
+from tidings.simulation.churn import SystemChurners, churn_numbers, churn_tables, find_churn
+from tidings.simulation.delay_days import delay_day_tables
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
 from tidings.simulation.groups import MESSAGE_COPIES, Group, find_groups, group_tables
 from tidings.simulation.peers import (
@@ -55,14 +56,14 @@ class CompiledSystem:
     asked: System  # as it was given: some of its subscribers may be several of ``system``
     whose: Ints  # which of these each subscriber of ``system`` is
     routes: Routes
-    cells: Cells
+    cells: RouteCells
     faults: Faults
     stations: Stations  # of brokers
     wires: Wires
     peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
     groups: tuple[Group, ...]  # of consumers, in the order of their receivers
     senders: Senders
-    churn: Churn
+    churn: SystemChurners
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
@@ -115,10 +116,17 @@ class CompiledSystem:
 
     @property
     def day_s(self) -> float:
-        """How long the longest day of rates or of a record is, in seconds; 0: nobody has one."""
+        """How long the longest day of rates, delays or a record is, in seconds; 0: none has one."""
         days = (each.rates for each in self.system.publishers if each.rates is not None)
         of_records = (each.cycle_s for each in self.records)
-        return max((*(rates.length_s for rates in days), *of_records), default=0.0)
+        of_rates = (rates.length_s for rates in days)
+        return max((*of_rates, *of_records, self.delay_day_s), default=0.0)
+
+    @property
+    def delay_day_s(self) -> float:
+        """How long the longest day of delays is, in seconds; 0: none has one."""
+        days = self.tables["delay_days"]
+        return float((days["slot"] * (days["last"] - days["first"])).max(initial=0.0))
 
     @cached_property
     def records(self) -> tuple[Replay, ...]:
@@ -187,7 +195,9 @@ def compile_system(system: System) -> CompiledSystem:
     rows, first_rows = _rows(system, routes, laws)
     publishers = _publishers(system, routes, first_rows, laws, streams)
     representatives, receiver_of = find_receivers(system, routes)
-    channels = _channels(system, routes, representatives, laws, streams)
+    days = Numbering()
+    days(None)  # number 0: alike at all times
+    channels = _channels(system, routes, representatives, (laws, streams, days))
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
     stations = find_stations(system, routes)
     curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
@@ -206,6 +216,7 @@ def compile_system(system: System) -> CompiledSystem:
         "receivers_first": receivers_first,
         "receivers_of": receivers_of,
         **stations.tables(laws, streams),
+        **delay_day_tables(days.known),
     }
     wires = find_wires(system, routes, representatives)
     tables |= wires.tables(channels)
@@ -278,8 +289,8 @@ def _numbers(
     queueing, most_queueing = met_queues(tables)
     # One copy more may be kept for the subscribers of a broker, and go round a failure to any.
     round_failures = 1 + len(system.brokers) if faults.matter else 0
+    at_once = max((each.at_once for each in groups), default=0)
     if groups:
-        at_once = max(each.at_once for each in groups)
         most_queueing = MESSAGE_COPIES * (at_once + most_queueing)
     fan_out = 1 + int(np.diff(tables["out_first"]).max()) + round_failures + most_queueing
     expiry, receivers = EXPIRY.index(system.expired), len(tables["receivers"])
@@ -296,7 +307,7 @@ def _numbers(
         "sorting": expiry == 2 or len(tables["lines"]) > 0,
         "bare": not (peers or faults.matter or expiry),
         "fan_out": fan_out,
-        "deliveries_at_once": 1 + receivers,
+        "deliveries_at_once": 1 + receivers + at_once,
         "turns_at_once": len(tables["switches"]) + len(tables["components"]),
         "passing_head": -1,
         "passing_tail": -1,
@@ -364,10 +375,13 @@ def _channels(
     system: System,
     routes: Routes,
     representatives: list[int],
-    laws: Callable[..., int],
-    streams: Callable[..., int],
+    numbers: tuple[Callable[..., int], Callable[..., int], Callable[..., int]],
 ) -> Any:
-    """Make the channels of arcs, then of publishers, then of receivers."""
+    """Make the channels of arcs, then of publishers, then of receivers.
+
+    ``numbers`` are those of laws, of streams, and of days of delays.
+    """
+    laws, streams, days = numbers
     names = [broker.name for broker in system.brokers]
     ends: list[tuple[str, Channel, int]] = [
         (f"link {names[arc.source]}--{names[arc.target]}", arc.channel, arc.target)
@@ -389,6 +403,7 @@ def _channels(
                 target,
                 channel.decided_anew,
                 -1,  # nothing was sent yet
+                days(channel.delay_by_time),
             )
             for name, channel, target in ends
         ],

@@ -114,6 +114,7 @@ HANDLED = frozenset(
         "failures of clients' links",
         "recovery",
         "bursts of losses",
+        "delays by time of day",
         "bounded buffers",
         "bandwidth",
         "several servers",
@@ -154,6 +155,7 @@ def simulate(
     *,
     progress: Progress | None = None,
     elsewhere: Replicate | None = None,
+    counted: Callable[[Counts], None] = lambda _: None,
     **changes: Unpack[SimulationChanges],
 ) -> Outcome:
     """Simulate which share of the events each subscriber wants reaches it in time.
@@ -162,7 +164,8 @@ def simulate(
     precision=0.005)``. Standard errors are over replications, which are independent; each can be
     repeated alone (:func:`replicate`). A subscriber whose own link loses or delays events stands
     for all of its ``count``. Replications run on the cores of this machine, or ``elsewhere``, with
-    the same numbers; pilot runs for the warm-up always run here.
+    the same numbers; pilot runs for the warm-up always run here. ``counted`` is told what each
+    replication counted.
     """
     chosen = dataclasses.replace(options or SimulationOptions(), **changes)
     tell = progress or (lambda _: None)
@@ -185,8 +188,13 @@ def simulate(
             return clock.watched(elsewhere(system, window, chosen.seed, numbers))
         return replications(compiled, window, chosen.seed, numbers, clock.spend)
 
+    def heard(numbers: range) -> Iterator[Counts]:
+        for counts in run(numbers):
+            counted(counts)
+            yield counts
+
     totals = Totals(compiled, find_units(compiled), window.length_s, span)
-    series = Shares(totals, run, chosen, clock, tell)
+    series = Shares(totals, heard, chosen, clock, tell)
     series.begin()
     measured = window
     if chosen.split and elsewhere is None and can_split(compiled):

@@ -21,7 +21,7 @@ PARTS = 8  # of a record that are held against each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class RecordStretch:
     """From where to where a record is played, as shares of its length, and how fast."""
 
     begin: float = 0.0
@@ -37,7 +37,7 @@ class Played:
     on_time: Floats
 
 
-def equal_parts(replay: Replay) -> list[Stretch]:
+def equal_parts(replay: Replay) -> list[RecordStretch]:
     """Give eighths of a record; fewer where only so few of whole cycles, such as weeks, fit.
 
     >>> weeks = Replay(length_s=26.0, block_s=1.0, cycle_s=1.0)
@@ -49,17 +49,17 @@ def equal_parts(replay: Replay) -> list[Stretch]:
         share = math.ceil(replay.length_s / PARTS / replay.cycle_s) * replay.cycle_s
         share /= replay.length_s
     count = math.floor(1.0 / share + 1e-9)
-    return [Stretch(begin=n * share, end=(n + 1) * share) for n in range(count)]
+    return [RecordStretch(begin=n * share, end=(n + 1) * share) for n in range(count)]
 
 
-def events_in(compiled: CompiledSystem, stretches: Sequence[Stretch]) -> Floats:
+def events_in(compiled: CompiledSystem, stretches: Sequence[RecordStretch]) -> Floats:
     """Count the recorded events of all publishers in each stretch of their records."""
     known = [each for each in compiled.system.publishers if _is_recorded(each)]
     return np.array([sum(_times_s(each, one).size for each in known) for one in stretches], float)
 
 
 def play(
-    compiled: CompiledSystem, stretch: Stretch, *, length_s: float, most_s: float, seed: int
+    compiled: CompiledSystem, stretch: RecordStretch, *, length_s: float, most_s: float, seed: int
 ) -> Played | None:
     """Play a stretch of a record of ``length_s``, for ``most_s`` at most; None: it overflows.
 
@@ -93,7 +93,7 @@ def _is_recorded(publisher: Publisher) -> bool:
     return publisher.publishes is not None and publisher.publishes.recorded is not None
 
 
-def _times_s(publisher: Publisher, stretch: Stretch, until_s: float = math.inf) -> Floats:
+def _times_s(publisher: Publisher, stretch: RecordStretch, until_s: float = math.inf) -> Floats:
     """Compute when a publisher publishes in a period of its record, in simulated seconds."""
     publishing = publisher.publishes
     assert publishing is not None

@@ -31,6 +31,7 @@ from tidings.model.trace_files import subscription_table, trace_table
 from tidings.simulation.world import run_in_parts
 
 if TYPE_CHECKING:
+    from tidings.simulation.groups import Group
     from tidings.simulation.network import CompiledSystem
     from tidings.simulation.world import Window
 
@@ -166,13 +167,35 @@ class TraceRows:
         start = np.repeat(first[key] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
         subscriber = members[start + np.arange(delivery.size)]
         everyone = self._compiled.system.subscribers
+        whose = pa.array(delivery)
         columns = {
-            "event": self._ids(taped["number"]).take(pa.array(delivery)),
+            "event": self._ids(taped["number"]).take(whose),
             "subscriber": names_at([each.name for each in everyone], subscriber),
             "broker": names_at([each.at for each in everyone], subscriber),
             "received_ns": nanoseconds(taped["received"], self._window)[delivery],
         }
-        return trace_table("deliveries", columns)
+        handled = self._handlings(taped) if self._handles else {}
+        return trace_table(
+            "deliveries", columns | {name: each.take(whose) for name, each in handled.items()}
+        )
+
+    @cached_property
+    def _handles(self) -> bool:
+        """Whether any subscriber takes its time, so that handling begins at some moment."""
+        everyone = self._compiled.system.subscribers
+        return any(each.processing is not None or each.consumers is not None for each in everyone)
+
+    def _handlings(self, taped: Any) -> dict[str, pa.Array]:
+        """Find when, by which member and from which partition deliveries were handled, if so."""
+        groups = self._compiled.groups
+        members = [member.name for group in groups for member in group.members]
+        parts = [part for group in groups for part in _parts_of(group)]
+        started_ns = nanoseconds(taped["started"], self._window)
+        return {
+            "started_ns": pa.array(started_ns, mask=taped["started"] < 0),
+            "member": _names_or_none(members, taped["member"]),
+            "part": _names_or_none(parts, taped["queue"]),
+        }
 
     def _ids(self, numbers: NDArray[Any]) -> pa.Array:
         return pc.binary_join_element_wise(self._prefix, pa.array(numbers).cast(pa.string()), "")
@@ -215,6 +238,19 @@ class TraceRows:
         places = brokers + len(self._compiled.tables["receivers"])
         counts = np.bincount(key, minlength=places * routes.class_count)
         return np.concatenate([[0], np.cumsum(counts)]), np.concatenate(members)[order]
+
+
+def _parts_of(group: Group) -> list[str | None]:
+    """Name the partitions of a group by their numbers; the one queue of all others has no name."""
+    partitions = group.consumers.partitions
+    return [None] if partitions is None else [str(number) for number in range(partitions.count)]
+
+
+def _names_or_none(names: Sequence[str | None], positions: NDArray[Any]) -> pa.Array:
+    """Look up the names at these positions; null where they are below 0."""
+    return pa.array([*names, None], type=pa.string()).take(
+        pa.array(np.where(positions < 0, len(names), positions))
+    )
 
 
 def _members(compiled: CompiledSystem) -> list[list[tuple[str, float]]]:
@@ -273,7 +309,10 @@ def probe_rows(
         part = (generator.random() + np.arange(count)) / max(count, 1)
         sent_ns = nanoseconds(window.warmup_s + part * window.length_s, window)
         lost = _lost(channel, generator, count)
-        took_ns = np.floor(channel.delay.sample(generator, count) * 1e9 + 0.5).astype(np.int64)
+        took_s = channel.delay.sample(generator, count)
+        if channel.delay_by_time is not None:
+            took_s *= channel.delay_by_time.at(part * window.length_s)
+        took_ns = np.floor(took_s * 1e9 + 0.5).astype(np.int64)
         columns = {
             "source": [source] * count,
             "target": [target] * count,

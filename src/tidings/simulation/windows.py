@@ -217,6 +217,7 @@ def _whole_days(
     if options.duration_s is None:
         again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
         again = again or any(each.cycle_s for each in compiled.records)
+        again = again or compiled.delay_day_s > 0.0
         length_s = compiled.record_s or length_s
         return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
     days = length_s / day_s

@@ -23,7 +23,7 @@ from tidings.model.system import System
 from tidings.simulation import kernel_layout as layout
 
 if TYPE_CHECKING:
-    from tidings.simulation.cells import Cells
+    from tidings.simulation.cells import RouteCells
 
 Key = tuple[str, str, str]  # what it is, its name, and the direction if there are two
 
@@ -50,7 +50,11 @@ class Wires:
         }
 
     def loads(
-        self, routes: Routes, cells: Cells, published: Sequence[float], receivers: Sequence[int]
+        self,
+        routes: Routes,
+        cells: RouteCells,
+        published: Sequence[float],
+        receivers: Sequence[int],
     ) -> tuple[Floats, Floats]:
         """Compute how busy each wire is kept, and by how many events per second.
 

@@ -160,7 +160,7 @@ def rows_written(folder: Path) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SlicePlan:
     """What every task is sent: the system, and when its slices begin and the last one ends."""
 
     document: bytes
@@ -182,13 +182,13 @@ class Plan:
         )
 
 
-def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> Plan:
+def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> SlicePlan:
     """Plan time slices, with the warm-up in seconds."""
     options = SimulationOptions(seed=planting.seed, duration_s=span_s)
     window, _ = find_window(compiled, options, lambda _: None)
     whole_ns = round(span_s * NANOSECONDS)
     step_ns = round(min(span_s, slice_s(compiled)) * NANOSECONDS)
-    return Plan(
+    return SlicePlan(
         document=pickle.dumps(reading.system_document(compiled.system)),
         edges_ns=(*range(0, whole_ns, step_ns), whole_ns),
         warmup_s=max(window.warmup_s, span_of(compiled.system, EVENTS_BEFORE)),
@@ -199,15 +199,16 @@ def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> Plan
 def slice_s(compiled: CompiledSystem) -> float:
     """Compute how long a slice is, in seconds: about a million events, and whole days of rates."""
     days = {each.rates for each in compiled.system.publishers if each.rates is not None}
-    once = any(not each.repeat for each in days) or len({each.length_s for each in days}) > 1
+    lengths_s = {each.length_s for each in days} | ({compiled.delay_day_s} - {0.0})
+    once = any(not each.repeat for each in days) or len(lengths_s) > 1
     once = once or any(each.publishes is not None for each in compiled.system.publishers)
     if once or compiled.churn.matters or any(cycles(compiled)):
         return math.inf
     least_s = EVENTS_OF_A_SLICE / float(compiled.publisher_rates.sum())
-    return math.ceil(least_s / compiled.day_s) * compiled.day_s if days else least_s
+    return math.ceil(least_s / compiled.day_s) * compiled.day_s if lengths_s else least_s
 
 
-def _recorded(spark: SparkSession, name: str, plan: Plan) -> DataFrame:
+def _recorded(spark: SparkSession, name: str, plan: SlicePlan) -> DataFrame:
     """Record the rows of one table, a task for every slice."""
     slices = 1 if name == "subscriptions" else len(plan.edges_ns) - 1
 
@@ -242,7 +243,7 @@ def _samples(hops: DataFrame, sample_s: float, window: TraceWindow) -> DataFrame
 _CLOCKS = {
     "publications": {"published_ns": "publisher"},
     "hops": {"arrived_ns": "broker", "started_ns": "broker", "left_ns": "broker"},
-    "deliveries": {"received_ns": "subscriber"},
+    "deliveries": {"received_ns": "subscriber", "started_ns": "subscriber"},
     "probes": {"sent_ns": "source", "received_ns": "target"},
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from tidings.testbed.layout import Layout
+from tidings.testbed.layout import TestbedLayout
 from tidings.testbed.outages import Outage
 from tidings.testbed.runs import Rejoining, Run, StateChange
 from tidings.testbed.servers import Servers
@@ -23,7 +23,7 @@ async def follow_outages(run: Run, change: Change) -> None:
         run.states.append(StateChange(component=component, is_up=is_up, at_s=loop.time()))
 
 
-def plain_change(layout: Layout, running: Servers) -> Change:
+def plain_change(layout: TestbedLayout, running: Servers) -> Change:
     """Make the function that kills and restarts servers, and cuts and mends the relays of links."""
 
     async def change(component: str, is_up: bool) -> None:
@@ -82,7 +82,7 @@ def _alone(run: Run, repair: StateChange) -> bool:
     return all(is_up.values())
 
 
-def _lanes_at(layout: Layout, component: str) -> Iterator[str]:
+def _lanes_at(layout: TestbedLayout, component: str) -> Iterator[str]:
     if component in layout.links:
         yield from (lane.name for relay in layout.links[component] for lane in relay.lanes)
         return

@@ -17,7 +17,7 @@ from tidings.testbed.mosquitto import Mosquitto
 from tidings.testbed.mqtt_conducting import MqttConductor, crossing, topics_by_arc, with_homes
 from tidings.testbed.mqtt_consuming import shared_refusal
 from tidings.testbed.runs import Run
-from tidings.testbed.servers import Kind, Nats
+from tidings.testbed.servers import Nats, ServerKind
 from tidings.testbed.storing import StoringConductor
 from tidings.testbed.workload import Subjects
 
@@ -41,7 +41,9 @@ class Brokers:
     refusal: Callable[[Subscriber, Consumers], str]  # why a group cannot be had; "" if it can
     stops: bool  # whether consumer groups can be made to stand still
     carries: bool  # whether brokers that store events also carry them on; else the testbed does
-    servers: Callable[[System, Routes, Subjects, bool], tuple[Subjects, Kind]]  # True: that store
+    servers: Callable[
+        [System, Routes, Subjects, bool], tuple[Subjects, ServerKind]
+    ]  # True: that store
     asked: Callable[[Run], dict[str, set[str]]]  # by lane, which subscriptions cross it
     conductor: Callable[..., Any]
     carrying: Callable[..., Any]  # the conductor where the testbed carries events on
@@ -70,13 +72,15 @@ def interest_by_lane(run: Run) -> dict[str, set[str]]:
     return subjects
 
 
-def _nats(system: System, routes: Routes, names: Subjects, stores: bool) -> tuple[Subjects, Kind]:
+def _nats(
+    system: System, routes: Routes, names: Subjects, stores: bool
+) -> tuple[Subjects, ServerKind]:
     return names, Nats()
 
 
 def _mosquitto(
     system: System, routes: Routes, names: Subjects, stores: bool
-) -> tuple[Subjects, Kind]:
+) -> tuple[Subjects, ServerKind]:
     topics = with_homes(system, names)
     return topics, Mosquitto(topics_by_arc(system, routes, topics), qos=int(stores))
 

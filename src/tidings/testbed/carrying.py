@@ -19,7 +19,7 @@ from nats.js.api import ConsumerConfig, PubAck, StorageType, StreamConfig
 
 from tidings.testbed.ending import end_all
 from tidings.testbed.frames import EVENT
-from tidings.testbed.journal import Visit
+from tidings.testbed.journal import StationVisit
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Delivery, Run
 
@@ -59,7 +59,7 @@ class StoredEvent:
 
 
 @dataclass(slots=True, kw_only=True)
-class Part:
+class FailingPart:
     """A broker or link that may be down; by ``failures`` one sees whether it was, meanwhile."""
 
     works: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,7 +72,7 @@ class Part:
 
 
 @dataclass(slots=True, kw_only=True)
-class Store(Part):
+class Store(FailingPart):
     """A broker's stream, and how to speak to its server.
 
     Subjects are ``q``, where the event came from, and its own subject; so consumers can leave out
@@ -183,7 +183,7 @@ class Works:
 
 
 async def pass_over(
-    works: Works, lane: Lane, parts: tuple[Store, *tuple[Part, ...]], event: StoredEvent,
+    works: Works, lane: Lane, parts: tuple[Store, *tuple[FailingPart, ...]], event: StoredEvent,
     source: str, sent_s: float,
 ) -> bool:  # fmt: skip
     """Try once to bring an event over a lane into the next broker's stream; True if it is there.
@@ -204,7 +204,7 @@ async def pass_over(
         return False  # lost in the queue
     if stored.duplicate:
         return True
-    visit = Visit(
+    visit = StationVisit(
         event=event.name,
         broker=lane.broker,
         came_from=lane.source,
@@ -220,7 +220,7 @@ class Carrier:
     """Carries events over one direction of a link, each until the next broker has it."""
 
     def __init__(
-        self, works: Works, lane: Lane, ends: tuple[Store, Store], link: Part, source: str
+        self, works: Works, lane: Lane, ends: tuple[Store, Store], link: FailingPart, source: str
     ) -> None:
         self._works, self._lane, self._link, self._source = works, lane, link, source
         self._here, self._there = ends

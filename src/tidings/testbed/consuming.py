@@ -146,6 +146,7 @@ class Worker:
                     member=self._number,
                     begin_s=begin_s,
                     end_s=asyncio.get_running_loop().time(),
+                    part=self._group.partition_of(message.subject),
                 )
             )
             self._group.handled(event)
@@ -233,6 +234,10 @@ class ConsumerGroup:
         owners = partitions.owners or [names[at % len(names)] for at in range(partitions.count)]
         mine = [[at for at, owner in enumerate(owners) if owner == name] for name in names]
         return [([number], each) for number, each in enumerate(mine) if each]
+
+    def partition_of(self, topic: str) -> str | None:
+        """Name the partition whose events come under this topic; None where there are none."""
+        return topic.rpartition(".")[2] if self.consumers.partitions else None
 
     def _topic(self, partition: str) -> str:
         return f"group.{self.index}.{partition}"

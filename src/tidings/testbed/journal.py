@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class StationVisit:
     """An event at a broker's station; times of the loop's clock, in seconds."""
 
     event: str
@@ -42,7 +42,7 @@ class Journal:
     """What the relays write down; ``wanted`` are the subjects that should be asked for by lane."""
 
     wanted: Mapping[str, set[str]] = field(default_factory=dict)
-    visits: list[Visit] = field(default_factory=list)
+    visits: list[StationVisit] = field(default_factory=list)
     sent: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by event and broker
     lateness_s: list[float] = field(default_factory=list)
     interest: dict[str, set[str]] = field(default_factory=dict)  # by lane: subjects asked for

@@ -14,12 +14,12 @@ from tidings.model.system import System
 from tidings.model.topology import Arc
 from tidings.testbed.journal import Journal
 from tidings.testbed.relays import Lane, Relay
-from tidings.testbed.servers import Kind, Nats, ServerPlan, free_ports
-from tidings.testbed.stations import Station, draws
+from tidings.testbed.servers import Nats, ServerKind, ServerPlan, free_ports
+from tidings.testbed.stations import BrokerStation, draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TestbedLayout:
     """The parts of a testbed, not yet started; lanes between brokers are named ``a→b``."""
 
     servers: dict[str, ServerPlan]
@@ -28,14 +28,19 @@ class Layout:
     subscriber_ports: tuple[int, ...]
     carried: bool  # whether agents carry events from stream to stream, not servers
     links: dict[str, tuple[Relay, ...]]  # by the names of links
-    stations: dict[str, Station]  # by broker
+    stations: dict[str, BrokerStation]  # by broker
     journal: Journal
-    kind: Kind
+    kind: ServerKind
 
 
 def layout(
-    system: System, routes: Routes, seed: int, *, carried: bool = False, kind: Kind | None = None
-) -> Layout:
+    system: System,
+    routes: Routes,
+    seed: int,
+    *,
+    carried: bool = False,
+    kind: ServerKind | None = None,
+) -> TestbedLayout:
     """Lay a system out over the free ports of this machine, on NATS unless another kind is given.
 
     Where events are ``carried`` from stream to stream, servers are not joined.
@@ -82,7 +87,7 @@ def layout(
     downward = [
         maker.of_subscriber(next(ports), each, plans) for each in range(len(system.subscribers))
     ]
-    return Layout(
+    return TestbedLayout(
         servers=plans,
         relays=(*relays, *upward, *downward),
         publisher_ports=tuple(relay.port for relay in upward),
@@ -117,15 +122,15 @@ def dialled_arcs(routes: Routes, *, both: bool) -> list[int]:
     return [*upward, *(arc ^ 1 for arc in upward)] if both else upward
 
 
-def _stations(system: System, seed: int) -> list[Station]:
+def _stations(system: System, seed: int) -> list[BrokerStation]:
     stored = system.stored_subscriptions
     stations = []
     for index, broker in enumerate(system.brokers):
         if broker.service is None:
-            stations.append(Station(service=lambda: 0.0))
+            stations.append(BrokerStation(service=lambda: 0.0))
             continue
         generator = np.random.default_rng([seed, index, 1])
-        stations.append(Station(service=draws(broker.service.with_stored(stored), generator)))
+        stations.append(BrokerStation(service=draws(broker.service.with_stored(stored), generator)))
     return stations
 
 
@@ -134,8 +139,8 @@ class _Maker:
     system: System
     seed: int
     journal: Journal
-    stations: list[Station]
-    kind: Kind
+    stations: list[BrokerStation]
+    kind: ServerKind
 
     def _relay(self, port: int, behind: int, lanes: tuple[Lane, Lane]) -> Relay:
         return Relay(port, behind, lanes, self.journal, self.kind.frames)

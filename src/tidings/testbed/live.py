@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.testbed.journal import Visit
+from tidings.testbed.journal import StationVisit
 from tidings.testbed.runs import Run
 from tidings.testbed.tables import trace_tables
 from tidings.testbed.workload import Publication
@@ -29,11 +29,12 @@ class Recorder:
     _numbers: int = 0  # of files so far
     _publications: int = 0
     _deliveries: int = 0
+    _handlings: int = 0
     _visits: int = 0
     _documents: list[tuple[float, int]] = field(
         default_factory=lambda: [(0.0, 0)]
     )  # when, how many
-    _waiting: list[Visit] = field(default_factory=list)  # at brokers, or only just gone
+    _waiting: list[StationVisit] = field(default_factory=list)  # at brokers, or only just gone
 
     async def record(self, every_s: float) -> None:
         """Write every so many seconds, until the run ends."""
@@ -48,13 +49,14 @@ class Recorder:
     def _new_tables(self, now_s: float) -> dict[str, pa.Table]:
         """Make trace tables of what is new; subscriptions are in the first ones only."""
         run, journal = self.run, self.run.layout.journal
-        seen, received = len(journal.visits), len(run.deliveries)
+        seen, received, handled = len(journal.visits), len(run.deliveries), len(run.handlings)
         visits = [*self._waiting, *journal.visits[self._visits : seen]]
         gone = [each for each in visits if each.left_s <= now_s - SETTLED_S]
         self._waiting = [each for each in visits if each.left_s > now_s - SETTLED_S]
         new = replace(
             run,
             deliveries=run.deliveries[self._deliveries : received],
+            handlings=run.handlings[self._handlings : handled],
             documents=run.documents[self._first_document(visits) :],
             layout=replace(run.layout, journal=replace(journal, visits=gone)),
         )
@@ -62,11 +64,12 @@ class Recorder:
         tables = trace_tables(new, published[self._publications :], _by_event(published))
         if self._numbers:
             del tables["subscriptions"]
-        self._publications, self._visits, self._deliveries = len(published), seen, received
+        self._publications, self._visits = len(published), seen
+        self._deliveries, self._handlings = received, handled
         self._documents.append((now_s, len(run.documents)))
         return {name: table for name, table in tables.items() if table.num_rows}
 
-    def _first_document(self, visits: Sequence[Visit]) -> int:
+    def _first_document(self, visits: Sequence[StationVisit]) -> int:
         """Find the first document that may report these visits; forget all before it."""
         earliest_s = min((each.arrived_s for each in visits), default=math.inf) - SETTLED_S
         old = [each for each in self._documents if each[0] <= earliest_s]

@@ -24,7 +24,7 @@ from tidings.testbed.clients import Clients
 from tidings.testbed.frames import EVENT
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Delivery, SessionChange
-from tidings.testbed.stations import Gate, gate
+from tidings.testbed.stations import PeerGate, gate
 
 _HEADER, _ARRIVED = EVENT.decode(), "Tidings-Arrived"
 _AGAIN_S = 0.02
@@ -35,7 +35,7 @@ _SUBSCRIBER, _PUBLISHER = 21, 22  # of random numbers
 class Presence:
     """A client that is connected while its gate is open; it really goes, and comes back."""
 
-    def __init__(self, works: Works, clients: Clients, name: str, port: int, own: Gate) -> None:
+    def __init__(self, works: Works, clients: Clients, name: str, port: int, own: PeerGate) -> None:
         self._works, self._clients, self._name, self._port = works, clients, name, port
         self.gate = own
         self.client: Client | None = None

@@ -15,7 +15,7 @@ from tidings.errors import EngineError
 from tidings.testbed.frames import NewFrames
 from tidings.testbed.mqtt_frames import MqttFrames
 from tidings.testbed.runs import HOST
-from tidings.testbed.servers import Kind, ServerPlan
+from tidings.testbed.servers import ServerKind, ServerPlan
 
 _SERVER = "mosquitto"
 _NOTHING = "nothing"  # a bridge wants a topic
@@ -57,7 +57,7 @@ restart_timeout 1 1
 """
 
 
-class Mosquitto(Kind):
+class Mosquitto(ServerKind):
     """``mosquitto``, joined by bridges of MQTT 5; ``topics`` are by the arc that they go over.
 
     With quality of service 1 a bridge keeps what it sends until the next broker has it. That is so

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from tidings.model.outcome import CAUSES, Outcome
-from tidings.model.study import Curves, Finding, Grid, Section, Study, Timeline
+from tidings.model.study import Curves, Finding, Section, Study, TextTable, Timeline
 from tidings.testbed.calibrating import CALIBRATION_LOAD
 from tidings.testbed.outages import merged
 from tidings.testbed.reality import (
@@ -257,7 +257,7 @@ def _sections(reality: Reality) -> Iterator[Section]:
             words="Shares of the events wanted, by cause. Traces show what links lost by "
             "chance; for the rest they show only that it did not arrive.",
             exhibits=(
-                Grid(
+                TextTable(
                     title="Losses by cause",
                     columns=("subscriber", "cause", "measured", *_predictions(reality)),
                     rows=tuple(_losses(reality)),
@@ -291,7 +291,7 @@ def _sections(reality: Reality) -> Iterator[Section]:
         )
 
 
-def _spreads(reality: Reality) -> Iterator[Grid]:
+def _spreads(reality: Reality) -> Iterator[TextTable]:
     for number, one in enumerate(reality.repetitions, 1):
         tables = {"T_sub of": one.subscription_spread, "T_diff of events of": one.event_spread}
         for title, table in tables.items():
@@ -306,7 +306,7 @@ def _spreads(reality: Reality) -> Iterator[Grid]:
                     )
                     for row in table.itertuples()
                 )
-                yield Grid(
+                yield TextTable(
                     title=f"{title} {table.columns[0]}s, run {number}",
                     columns=(str(table.columns[0]), "broker", "ms", "predicted", "times"),
                     rows=rows,
@@ -340,7 +340,7 @@ def _predictions(reality: Reality) -> dict[str, Outcome]:
     return {name: outcome for name, outcome in known.items() if outcome is not None}
 
 
-def _grid(reality: Reality, table: str, key: str, value: str, title: str) -> Grid:
+def _grid(reality: Reality, table: str, key: str, value: str, title: str) -> TextTable:
     scale, digits = (1e3, 2) if value.endswith("_mean_s") else (1.0, 3)
     beside = {
         name: getattr(outcome, table).set_index(key)[value]
@@ -356,7 +356,7 @@ def _grid(reality: Reality, table: str, key: str, value: str, title: str) -> Gri
         for name in beside["predicted"].index
         if any(name in run.index for run in runs)
     )
-    return Grid(title=title, columns=(key, "measured", *beside), rows=rows)
+    return TextTable(title=title, columns=(key, "measured", *beside), rows=rows)
 
 
 def _curves(reality: Reality) -> Iterator[Curves]:

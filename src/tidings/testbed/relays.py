@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from tidings.errors import EngineError
 from tidings.testbed.ending import end_all
 from tidings.testbed.frames import Frame, Frames, NatsFrames, NewFrames
-from tidings.testbed.journal import Journal, Visit
+from tidings.testbed.journal import Journal, StationVisit
 from tidings.testbed.runs import HOST
-from tidings.testbed.stations import Station
+from tidings.testbed.stations import BrokerStation
 
 _LOOK_S = 0.005
 _APART_S = 1e-9  # what comes at once keeps its order: timers of the same moment have none
@@ -35,7 +35,7 @@ class Lane:
     delay: Callable[[], float]
     is_lost: Callable[[], bool]
     broker: str | None = None  # None: it leads to a subscriber
-    station: Station | None = None
+    station: BrokerStation | None = None
     outlasts_sender: bool = False  # what a client has handed over arrives though it leaves
 
 
@@ -181,7 +181,7 @@ class _Direction:
             self._hold(-1)
             return
         start_s, end_s = lane.station.serve(arrival_s)
-        visit = Visit(
+        visit = StationVisit(
             event=frame.event or "",
             broker=lane.broker,
             came_from=lane.source,
@@ -191,7 +191,7 @@ class _Direction:
         )
         self._loop.call_at(end_s, self._deliver, frame, end_s, visit)
 
-    def _deliver(self, frame: Frame, due_s: float, visit: Visit | None) -> None:
+    def _deliver(self, frame: Frame, due_s: float, visit: StationVisit | None) -> None:
         self._hold(-1)
         if self._to.is_closing():
             return

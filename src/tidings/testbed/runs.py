@@ -12,7 +12,7 @@ from tidings.errors import InvalidInputError
 if TYPE_CHECKING:
     from tidings.model.routes import Routes
     from tidings.model.system import System
-    from tidings.testbed.layout import Layout
+    from tidings.testbed.layout import TestbedLayout
     from tidings.testbed.outages import Outage
     from tidings.testbed.workload import Publication, Subjects
 
@@ -68,6 +68,7 @@ class Handling:
     member: int
     begin_s: float
     end_s: float
+    part: str | None = None  # the partition that it came from, where there are any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class Run:
     routes: Routes
     subjects: Subjects
     options: TestbedOptions
-    layout: Layout
+    layout: TestbedLayout
     publications: list[Publication]  # as they were planned
     outages: list[Outage] = field(default_factory=list)  # as they were drawn
     states: list[StateChange] = field(default_factory=list)  # as they came about

@@ -102,7 +102,7 @@ class ServerPlan:
     stores: bool = False  # whether it keeps events on disk
 
 
-class Kind(ABC):
+class ServerKind(ABC):
     """A kind of server: how it is set up and started, and what it speaks."""
 
     ready: str  # what its log says once it listens
@@ -120,7 +120,7 @@ class Kind(ABC):
         """Give the command that starts it; raises :class:`EngineError` where there is none."""
 
 
-class Nats(Kind):
+class Nats(ServerKind):
     """``nats-server``, joined by leaf nodes."""
 
     ready = "Server is ready"
@@ -168,7 +168,7 @@ class Servers:
     def __init__(
         self,
         plans: Mapping[str, ServerPlan],
-        kind: Kind,
+        kind: ServerKind,
         folder: Path,
         processes: subprocess.Popen[str],
     ) -> None:
@@ -268,7 +268,7 @@ class Servers:
 
 @contextlib.contextmanager
 def servers(
-    plans: Mapping[str, ServerPlan], within: Path | None = None, kind: Kind | None = None
+    plans: Mapping[str, ServerPlan], within: Path | None = None, kind: ServerKind | None = None
 ) -> Iterator[Servers]:
     """Start servers for all these plans; at the end stop them, and remove their files.
 

@@ -13,7 +13,7 @@ from tidings.model import topology
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of
-from tidings.prediction.operational.analysing import analyse
+from tidings.operational.analysing import analyse
 from tidings.testbed.churning import learnings
 from tidings.testbed.runs import Run
 from tidings.testbed.tables import sent_to

@@ -26,7 +26,7 @@ def draws(law: Law, generator: np.random.Generator) -> Callable[[], float]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Station:
+class BrokerStation:
     """A broker's queue. Departures follow from arrivals and services alone, never from timers."""
 
     service: Callable[[], float]
@@ -35,7 +35,7 @@ class Station:
     def serve(self, arrival_s: float) -> tuple[float, float]:
         """Compute when the work on an event that arrives now begins and ends, in seconds.
 
-        >>> station = Station(service=lambda: 2.0)
+        >>> station = BrokerStation(service=lambda: 2.0)
         >>> station.serve(1.0), station.serve(2.0), station.serve(9.0)
         ((1.0, 3.0), (3.0, 5.0), (9.0, 11.0))
         """
@@ -50,7 +50,7 @@ Period = tuple[float, float]
 
 
 @dataclass(slots=True, kw_only=True)
-class Gate:
+class PeerGate:
     """A queue that is served only while its peer is connected; times in seconds from the start.
 
     As with a broker's station, what is handed over when follows from arrivals, services and periods
@@ -71,7 +71,7 @@ class Gate:
     def serve(self, arrival_s: float) -> float:
         """Compute when, in seconds, an event that arrives now has been handed over.
 
-        >>> gate = Gate(service=lambda: 2.0, periods=iter([(0.0, 3.0), (10.0, 20.0)]))
+        >>> gate = PeerGate(service=lambda: 2.0, periods=iter([(0.0, 3.0), (10.0, 20.0)]))
         >>> gate.serve(2.0), gate.serve(2.5)
         (11.0, 13.0)
         """
@@ -86,12 +86,12 @@ class Gate:
             now_s, number = max(now_s, end_s), number + 1
 
 
-def gate(connectivity: Connectivity, seeds: tuple[int, ...]) -> Gate:
+def gate(connectivity: Connectivity, seeds: tuple[int, ...]) -> PeerGate:
     """Make the queue of a peer; it has been coming and going for ever when the run begins."""
     assert connectivity.on is not None  # periods from traces are refused before
     assert connectivity.off is not None
     spent = connectivity.service
-    return Gate(
+    return PeerGate(
         service=(lambda: 0.0)
         if spent is None
         else draws(spent, np.random.default_rng([*seeds, 1])),

@@ -12,7 +12,15 @@ import asyncio
 
 from tidings.model.progress import Progress
 from tidings.testbed.breaking import follow_outages
-from tidings.testbed.carrying import Carrier, Part, Receiver, Store, StoredEvent, Works, pass_over
+from tidings.testbed.carrying import (
+    Carrier,
+    FailingPart,
+    Receiver,
+    Store,
+    StoredEvent,
+    Works,
+    pass_over,
+)
 from tidings.testbed.clients import Clients, begin, drain, publish_on_schedule
 from tidings.testbed.layout import lane_name
 from tidings.testbed.relays import Lane
@@ -34,7 +42,7 @@ class StoringConductor:
         self._clients, self._works = Clients(run, running), Works(run)
         self._lanes = {lane.name: lane for relay in run.layout.relays for lane in relay.lanes}
         self._stores: dict[str, Store] = {}
-        self._links = {name: Part() for name in run.layout.links}
+        self._links = {name: FailingPart() for name in run.layout.links}
 
     async def conduct(self) -> None:
         """Conduct the whole run: set up, publish among outages, drain the last events, clean up."""
@@ -73,7 +81,7 @@ class StoringConductor:
                 receiver = Receiver(self._works, lane, home, index)
                 await home.hand_out(f"to_{index}", filters, receiver.take)
 
-    async def _join(self, lane: Lane, link: Part) -> None:
+    async def _join(self, lane: Lane, link: FailingPart) -> None:
         """Start an agent that carries what is wanted behind a link, but for what came over it."""
         assert lane.broker is not None
         others = {

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.model.system import Subscriber
 from tidings.model.trace_files import filter_text, subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.testbed.churning import learnings
+from tidings.testbed.consuming import takes_time
 from tidings.testbed.frames import EVENT
-from tidings.testbed.runs import Run
+from tidings.testbed.runs import Delivery, Handling, Run
 from tidings.testbed.workload import Publication
 
 _CLIENT, _BROKER = 0, 4  # kinds of connections
@@ -272,12 +274,31 @@ def _sessions(run: Run) -> pa.Table:
 
 
 def _deliveries(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
-    mine = [each for each in run.deliveries if each.event in kept]
-    who = [run.system.subscribers[each.subscriber] for each in mine]
+    """Tabulate what came to subscribers; of those that take their time, whatever was handled."""
+    everyone = run.system.subscribers
+    mine = [
+        each
+        for each in run.deliveries
+        if each.event in kept and not takes_time(everyone[each.subscriber])
+    ]
+    handled = [each for each in run.handlings if each.event in kept]
+    both: list[Delivery | Handling] = [*mine, *handled]
+    who = [everyone[each.subscriber] for each in both]
+    ends_s = [each.received_s for each in mine] + [each.end_s for each in handled]
+    nobody: list[Any] = [None] * len(mine)
     columns = {
-        "event": [each.event for each in mine],
+        "event": [each.event for each in both],
         "subscriber": [each.name for each in who],
         "broker": [each.at for each in who],
-        "received_ns": [run.nanoseconds(each.received_s) for each in mine],
+        "received_ns": [run.nanoseconds(each) for each in ends_s],
+        "started_ns": nobody + [run.nanoseconds(each.begin_s) for each in handled],
+        "member": nobody + [_member(everyone[each.subscriber], each.member) for each in handled],
+        "part": nobody + [each.part for each in handled],
     }
     return trace_table("deliveries", columns)
+
+
+def _member(subscriber: Subscriber, number: int) -> str | None:
+    """Name a member of a group; None where a subscriber is none."""
+    consumers = subscriber.consumers
+    return None if consumers is None else list(consumers.each())[number].name

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidings.errors import InvalidTracesError, Problem
-from tidings.model.trace_tables import Column as TraceColumn
+from tidings.model.trace_tables import TraceColumn as TraceColumn
 from tidings.model.trace_tables import TraceTable
 from tidings.traces.quarantine import UNREADABLE
 

@@ -26,7 +26,7 @@ from tidings.model.plain_files import read_text
 from tidings.model.progress import Progress
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
-from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
+from tidings.traces.placing import FINISHING, QUARANTINE, FileSteps, finish, incoming, put_in_place
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.readers import lines
 from tidings.traces.readers.reading import Keep, Reading
@@ -278,7 +278,7 @@ def _old_window(to: Path) -> TraceWindow:
 
 def _arranged(
     fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow, sampled: float = 1.0
-) -> Steps:
+) -> FileSteps:
     """Plan how all that was written gets to where it belongs; write the new manifest beside it.
 
     What was set aside of the tables that are written anew goes, that of others stays.
@@ -300,7 +300,7 @@ def _arranged(
         elif left != name:
             move[f"{QUARANTINE}/{name}"] = f"{QUARANTINE}/{left}"
     move[f"{FINISHING}/{MANIFEST}"] = MANIFEST
-    return Steps(drop=[name for name in old if name not in move.values()], move=move)
+    return FileSteps(drop=[name for name in old if name not in move.values()], move=move)
 
 
 def _of_source(noun: str, tables: Sequence[str]) -> str:

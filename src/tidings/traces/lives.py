@@ -53,7 +53,7 @@ def end_of_life() -> Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets:
+class TimeBuckets:
     """Equal pieces of time from ``start_ns`` on; the first and the last take what is outside."""
 
     start_ns: int
@@ -71,7 +71,7 @@ class Buckets:
         return F.sequence(self.of(F.col("subscribed_ns")), self.of(end_of_life()))
 
 
-def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int, least: int = 1) -> Buckets:
+def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int, least: int = 1) -> TimeBuckets:
     """Choose buckets of which an average life covers a few, but no fewer than ``least`` in all."""
     span = max(1, end_ns - start_ns)
     first = F.greatest(F.col("subscribed_ns"), F.lit(start_ns))
@@ -81,4 +81,4 @@ def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int, least: int = 1)
     typical = span if mean is None or mean != mean else float(mean)
     width = min(span / least, max(span / MOST_BUCKETS, typical / BUCKETS_OF_A_LIFE))
     width_ns = max(1, int(width))
-    return Buckets(start_ns=start_ns, width_ns=width_ns, count=span // width_ns + 1)
+    return TimeBuckets(start_ns=start_ns, width_ns=width_ns, count=span // width_ns + 1)

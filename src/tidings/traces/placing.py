@@ -43,7 +43,7 @@ _PARENTS = ("", QUARANTINE, FINISHING, f"{FINISHING}/tables", f"{FINISHING}/{QUA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class FileSteps:
     """What goes and what moves where, all relative to the folder; nothing that goes is a target.
 
     What is new is found in ``FINISHING`` by the time. All names are entries of the folder itself,
@@ -76,7 +76,7 @@ def incoming(to: Path) -> Iterator[Path]:
                 to.rmdir()  # where nothing came of it
 
 
-def put_in_place(folder: Path, to: Path, steps: Callable[[], Steps]) -> None:
+def put_in_place(folder: Path, to: Path, steps: Callable[[], FileSteps]) -> None:
     """Make what was built in an incoming folder part of the folder it is in.
 
     The steps are asked for when nobody else can change the folder any more.
@@ -162,7 +162,7 @@ class _Rooms:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def steps(self, own: str | None) -> tuple[str, Steps | None]:
+    def steps(self, own: str | None) -> tuple[str, FileSteps | None]:
         """Read the mark of what is left to do, and what that is; None where nothing is."""
         place = f"{FINISHING}/{_STEPS}"
         if not self._is_there(place):
@@ -171,7 +171,7 @@ class _Rooms:
             with open_plain(_STEPS, dir_fd=self._folder(FINISHING)) as file:
                 document = json_text.parse(file.read())
             mark = document.pop("mark")
-            steps = Steps(**document)
+            steps = FileSteps(**document)
             "".join((*steps.drop, *steps.move, *steps.move.values()))  # all of them are texts
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             raise self.refusal(_STEPS, "the steps that an import writes") from None
@@ -183,7 +183,7 @@ class _Rooms:
             )
         return mark, steps
 
-    def check(self, steps: Steps) -> None:
+    def check(self, steps: FileSteps) -> None:
         """Refuse all steps where one of them speaks of anything else than an import does."""
         for path in (*steps.drop, *steps.move, *steps.move.values()):
             parent, _, name = path.rpartition("/")

@@ -56,6 +56,8 @@ def _contradictions(table: str) -> Iterator[tuple[str, str]]:
             yield "started_ns < arrived_ns", "it started before it arrived"
             yield "left_ns < started_ns", "it left before it started"
             yield "left_ns < arrived_ns", "it left before it arrived"
+        case "deliveries":
+            yield "received_ns < started_ns", "it was handled before that began"
         case "probes":
             yield "received_ns < sent_ns", "it was received before it was sent"
         case "states":

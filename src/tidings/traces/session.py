@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from tidings.errors import EngineError
 from tidings.traces.class_archive import archive_options
+from tidings.traces.embedded import compile_once, look_up_once
 from tidings.traces.java import ensure_java
 
 EMBEDDED = "local[*]"
@@ -50,6 +51,12 @@ _CLASSIC = {
     # One characterisation makes more than the hundred classes that Spark would keep: a second one,
     # of another day or of half the window, would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
+    # Of every query Spark keeps the plan in words for its pages, a fifth of a megabyte, up to the
+    # last thousand: what watches for hours would grow by that much.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
 }
 # A JVM that does small things starts soonest with one collector thread and the quick compiler. Java
 # would leave that compiler 48 MB of code, which a few characterisations fill: from then on nothing
@@ -218,7 +225,10 @@ def _start(conf: SparkConf, master: str, app: str) -> SparkSession:
         try:
             if SparkContext._active_spark_context is None:
                 gateway = SparkContext._gateway or _launch(conf, said)
-                SparkContext(conf=conf, gateway=gateway)
+                context = SparkContext(conf=conf, gateway=gateway)
+                look_up_once(context)
+                if master.startswith("local"):
+                    compile_once(context)
             builder: Any = SparkSession.builder
             session: SparkSession = builder.config(conf=conf).getOrCreate()
         except Exception as problem:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tidings.characterisation.count.adding import add_traces
 from tidings.characterisation.count.carrying import down_since
 from tidings.characterisation.count.compacting import compact
-from tidings.characterisation.count.store import Part, read_catalogue
+from tidings.characterisation.count.store import StorePart, read_catalogue
 from tidings.characterisation.statistics import NEEDED
 from tidings.errors import InvalidTracesError
 from tidings.model.progress import Progress
@@ -22,7 +22,7 @@ from tidings.model.system import System
 from tidings.model.trace_tables import MANIFEST
 from tidings.traces.reading import Traces, parse_manifest
 from tidings.traces.window import TraceWindow
-from tidings.watching.staging import Batch, Limits, Staging
+from tidings.watching.staging import Limits, MicroBatch, Staging
 
 LEAST_KEPT_S = 7200.0  # of which the last hour is fitted
 FIRST_SHARE = 0.1  # of a period; a shorter first part waits for the next one
@@ -65,7 +65,7 @@ class Closing:
         """How long a period is."""
         return round(self.period_s * 1e9)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[StorePart, ...]:
         """List the parts that the store has, in the order of time."""
         catalogue = read_catalogue(self.store)
         if catalogue is None:
@@ -96,7 +96,7 @@ class Closing:
         )
 
     def close(
-        self, spark: SparkSession, staging: Staging, latest: Batch, tell: Progress
+        self, spark: SparkSession, staging: Staging, latest: MicroBatch, tell: Progress
     ) -> TraceWindow | None:
         """Count all periods that are due, as one part, and forget their rows; None: none is due.
 
@@ -128,7 +128,7 @@ class Closing:
         compact(spark, self.store, keep_s=self.keep_s, progress=tell)
 
     def _traces(
-        self, spark: SparkSession, staging: Staging, latest: Batch, window: TraceWindow
+        self, spark: SparkSession, staging: Staging, latest: MicroBatch, window: TraceWindow
     ) -> Traces:
         tables = {  # rows of periods that are counted have been forgotten
             table: staging.rows(spark, table, window.until_ns, self.period_ns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class EventCounts:
     """How many events a subscriber wanted, received at all, and received on time."""
 
     wanted: int
@@ -21,4 +21,4 @@ class Stretch:
 
     from_ns: int
     until_ns: int
-    counts: Mapping[str, Counts]
+    counts: Mapping[str, EventCounts]

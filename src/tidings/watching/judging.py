@@ -1,45 +1,23 @@
-"""Judge what was measured: against the promise, against the prediction, and by what waits.
+"""Judge what was learnt against what is known, and by what waits: what has moved, and who is gone.
 
-Nothing in here reads or writes anything. Shares have Wilson's interval, widened to that of batch
-means over stretches of time where these differ by more than single events would. Whether a
-parameter has moved is a test in standard errors with Student's t, of as many degrees of freedom as
-there are batches but one. All tests of a day share one level: a day on which nothing changes raises
-no alarm with 99 %.
+Nothing in here reads or writes anything. Whether a parameter has moved is a test in standard errors
+with Student's t, of as many degrees of freedom as there are batches but one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from scipy import special
+from tidings.characterisation.fit.queues import DROPPED, REDELIVERED
+from tidings.watching.certainty import FALSE_ALARMS, FREEDOM, LEAST_COUNT, LEAST_SHARE, bound
+from tidings.watching.counts import EventCounts
 
-from tidings.model.standard_errors import Reals, ratio_se
-from tidings.watching.counts import Counts, Stretch
-from tidings.watching.state import EVERYBODY, Share
-
-WINDOWS_S = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "6h": 21600.0}
-# A month's budget in two days, or in five: a long window to be sure and a short one to be current
-# (the multiwindow, multi-burn-rate alerts of the SRE workbook). Last, any breach that is certain.
-RULES = (("1h", "5m", 14.4), ("6h", "30m", 6.0), ("6h", "30m", 1.0))
-USUAL = 1.96
-MOST_BURN = 1e9  # stands for the burn rate of a budget of nothing
-DAY_S = 86_400.0
-# A day in which nothing changes has an alarm with probability .01: in equal parts by parameters,
-# silent publishers, subscribers who get nothing, shares that were not predicted, promises that are
-# just kept, and queues.
-FALSE_ALARMS = 0.01 / 6
-FREEDOM = 31  # degrees of freedom of standard errors, from 32 batches
-LEAST_COUNT = 30  # observations behind a mean that is tested
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.
-LEAST_RATIO, LEAST_S, LEAST_LOSS, LEAST_SHARE = 0.1, 1e-3, 0.005, 0.01
+LEAST_RATIO, LEAST_S, LEAST_LOSS = 0.1, 1e-3, 0.005
 NEXT_TO_NOTHING = 0.1  # of events, that a link carries: parts begin before a consumer goes
 LASTING = 0.5  # of the bound at which an alarm begins: where it ends
-TOGETHER = (1, 2, 4)  # stretches that make a batch: queues and outages outlast a single one
-LEAST_BATCHES = 8  # of several stretches; of fewer, next to nothing would be certain
-NOTHING = Counts(wanted=0, delivered=0, on_time=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +27,7 @@ class Value:
     value: float
     error: float = 0.0
     count: int = 0
+    freedom: int = FREEDOM  # degrees of freedom of the error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +41,7 @@ class Moved:
 
     @property
     def kind(self) -> str:
-        """What it is: rate, service, delay or reliability."""
+        """What it is: rate, service, delay or reliability; redelivered or dropped of a queue."""
         return self.path.rpartition(".")[2]
 
     @property
@@ -73,6 +52,8 @@ class Moved:
         'east--hub'
         """
         own = self.path.partition(".")[2].rpartition(".")[0].removesuffix(".link")
+        if self.kind == DROPPED:
+            return own.rpartition(".")[0]  # what comes last is the cause
         if self.path.startswith("links.") and own.endswith(".back"):
             return "--".join(own.removesuffix(".back").split("--")[::-1])
         return own
@@ -89,8 +70,14 @@ class Moved:
     def unit(self) -> str:
         """What its size is in."""
         nothing_before = self.was == (1.0 if self.kind == "reliability" else 0.0)
-        nouns = {"rate": "rate", "service": "service time", "delay": "delay", "reliability": "loss"}
-        amounts = {"rate": "per second", "reliability": "of events lost"}
+        nouns = {
+            "rate": "rate", "service": "service time", "delay": "delay", "reliability": "loss",
+            REDELIVERED: "share of redeliveries", DROPPED: "share of drops",
+        }  # fmt: skip
+        amounts = {
+            "rate": "per second", "reliability": "of events lost",
+            REDELIVERED: "redeliveries an event", DROPPED: "of events dropped",
+        }  # fmt: skip
         if nothing_before:
             return amounts.get(self.kind, "s")
         return f"times the {nouns[self.kind]}"
@@ -106,139 +93,15 @@ class Moved:
                 return f"broker {self.name} is {'slower' if more else 'faster'}"
             case "delay":
                 return f"link {self.name} is {'slower' if more else 'faster'}"
+            case "redelivered":
+                return f"queue {self.name} hands out {'more' if more else 'fewer'} events again"
+            case "dropped":
+                cause = self.path.split(".")[-2]
+                return f"queue {self.name} drops {'more' if more else 'fewer'} events ({cause})"
         return f"link {self.name} loses {'less' if more else 'more'}"
 
 
-# ---- shares --------------------------------------------------------------------------------------
-
-
-def wilson(hits: int, trials: int, z: float = USUAL) -> Share:
-    """Give a share of trials with Wilson's interval of so many standard errors.
-
-    >>> found = wilson(9, 10)
-    >>> round(found.low, 3), found.share, round(found.high, 3)
-    (0.596, 0.9, 0.982)
-    """
-    if trials <= 0:
-        return Share(share=math.nan, low=0.0, high=1.0)
-    share, z2 = hits / trials, z * z
-    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
-    return Share(share=share, low=max(middle - half, 0.0), high=min(middle + half, 1.0))
-
-
-def measured_share(stretches: Sequence[Counts], z: float = USUAL) -> Share:
-    """Give the on-time share of all stretches together, with the widest of its intervals.
-
-    Events of one stretch share queues, and so do stretches that follow each other: beside Wilson's
-    interval stand those of batch means, of one stretch, two and four.
-    """
-    wanted = np.array([each.wanted for each in stretches], dtype=np.float64)
-    on_time = np.array([each.on_time for each in stretches], dtype=np.float64)
-    found = wilson(int(on_time.sum()), int(wanted.sum()), z)
-    half = max((_batch_half(on_time, wanted, size, z) for size in TOGETHER), default=0.0)
-    low, high = max(found.share - half, 0.0), min(found.share + half, 1.0)
-    return Share(share=found.share, low=min(found.low, low), high=max(found.high, high))
-
-
-def _batch_half(on_time: Reals, wanted: Reals, size: int, z: float) -> float:
-    """Compute half the interval by batches of so many periods; 0 where there are too few."""
-    starts = np.arange(0, len(wanted), size)
-    if size > 1 and len(starts) < LEAST_BATCHES:
-        return 0.0
-    hits, trials = (np.add.reduceat(each, starts) for each in (on_time, wanted))
-    freedom = int((trials > 0).sum()) - 1
-    if freedom < 1:
-        return 0.0
-    return -float(special.stdtrit(freedom, special.ndtr(-z))) * float(ratio_se(hits, trials))
-
-
-def counts_of(stretches: Iterable[Stretch], name: str) -> list[Counts]:
-    """Count what a subscriber, or everybody, got in each of some periods."""
-    if name != EVERYBODY:
-        return [each.counts.get(name, NOTHING) for each in stretches]
-    return [
-        Counts(
-            wanted=sum(one.wanted for one in each.counts.values()),
-            delivered=sum(one.delivered for one in each.counts.values()),
-            on_time=sum(one.on_time for one in each.counts.values()),
-        )
-        for each in stretches
-    ]
-
-
-def burn_rate(share: float, promised: float) -> float:
-    """Compute how many times as fast as planned the budget of late and lost events is spent.
-
-    >>> burn_rate(0.98, 0.99)
-    2.0
-    """
-    missed, budget = 1.0 - share, 1.0 - promised
-    if budget <= 0:
-        return MOST_BURN if missed > 0 else 0.0
-    return min(round(missed / budget, 12), MOST_BURN)
-
-
-def burn_rates(
-    stretches: Sequence[Stretch], name: str, promised: float, now_ns: int, z: float = 0.0
-) -> dict[str, float]:
-    """Give burn rates by window; with ``z``, those that are certain by so many standard errors.
-
-    Nothing is certain of few events, nor of a single stretch: what made one of them late may have
-    made all of them so. A window that is longer than has been watched is what has been watched.
-    """
-    rates = {}
-    for window, length_s in WINDOWS_S.items():
-        since_ns = now_ns - round(length_s * 1e9)
-        counts = counts_of([each for each in stretches if each.until_ns > since_ns], name)
-        wanted = [each.wanted for each in counts if each.wanted]
-        if sum(wanted) < (LEAST_COUNT if z else 1) or (z and len(wanted) < 2):
-            rates[window] = 0.0
-            continue
-        share = measured_share(counts, z or USUAL)
-        rates[window] = burn_rate(share.high if z else share.share, promised)
-    return rates
-
-
-def breaks_promise(sure: Mapping[str, float], rates: Mapping[str, float], promised: float) -> bool:
-    """Test whether burn rates of a long window (``sure`` ones) and of a short one want an alarm.
-
-    The long window is there to be sure, the short one to know that it still goes on. Where the
-    budget is large no burn rate reaches those of the rules: half of the way from 1 to the largest
-    possible is enough there.
-    """
-    most = math.inf if promised >= 1.0 else 1.0 / (1.0 - promised)
-    return any(
-        min(sure[long], rates[short]) > max(min(factor, 0.5 * (1.0 + most)), 1.0)
-        for long, short, factor in RULES
-    )
-
-
 # ---- changes -------------------------------------------------------------------------------------
-
-
-def bound(tests: int, looks_per_day: float) -> float:
-    """Compute how many standard errors a parameter must have moved.
-
-    All tests of a day share one level.
-
-    >>> bound(1, 1.0) < bound(20, 1440.0) < 9.0
-    True
-    """
-    level = FALSE_ALARMS / (2.0 * max(tests, 1) * max(looks_per_day, 1.0))
-    return -float(special.stdtrit(FREEDOM, level))
-
-
-def certain(tests: int, looks_per_day: float) -> float:
-    """Compute how many standard errors a share must be away.
-
-    All tests of a day share one level.
-
-    >>> 4.0 < certain(1, 1440.0) < certain(100, 1440.0) < 7.0
-    True
-    """
-    level = FALSE_ALARMS / (2.0 * max(tests, 1) * max(looks_per_day, 1.0))
-    return -float(special.ndtri(level))
 
 
 def find_moved(
@@ -256,13 +119,15 @@ def find_moved(
         for path in reference
         if path in found and found[path].count >= LEAST_COUNT and _kind(path) in _LEAST
     ]
-    limit = bound(len(both), looks_per_day)
+    freedoms = {min(reference[path].freedom, found[path].freedom) for path in both}
+    limits = {each: bound(len(both), looks_per_day, each) for each in freedoms}
     moved = []
     for path in both:
         was, now = reference[path], found[path]
         error = math.hypot(_error_at(path, was.value, now), was.error)
         distance = abs(now.value - was.value) / error if error > 0 else math.inf
         share = LASTING if path in lasting else 1.0
+        limit = limits[min(was.freedom, now.freedom)]
         if distance > share * limit and _LEAST[_kind(path)](was.value, now.value, share):
             moved.append(Moved(path=path, was=was.value, now=now.value, distance=distance))
     return sorted(moved, key=lambda each: -each.distance)
@@ -273,6 +138,8 @@ def _error_at(path: str, was: float, now: Value) -> float:
     if _kind(path) == "reliability":
         share = (was * now.count + 2.0) / (now.count + 4.0)
         return max(now.error, math.sqrt(share * (1.0 - share) / (now.count + 4.0)))
+    if _kind(path) in (REDELIVERED, DROPPED):  # already with how far it strayed before
+        return now.error
     if now.value <= 0:
         return now.error
     power = 0.5 if _kind(path) == "rate" else 1.0
@@ -295,7 +162,14 @@ def _of_loss(was: float, now: float, share: float) -> bool:
     return abs(now - was) >= share * max(LEAST_LOSS, LEAST_RATIO * (1.0 - was))
 
 
-_LEAST = {"rate": _relative, "service": _relative, "delay": _of_time, "reliability": _of_loss}
+def _of_queue(was: float, now: float, share: float) -> bool:
+    return abs(now - was) >= share * max(LEAST_SHARE, LEAST_RATIO * was)
+
+
+_LEAST = {
+    "rate": _relative, "service": _relative, "delay": _of_time, "reliability": _of_loss,
+    REDELIVERED: _of_queue, DROPPED: _of_queue,
+}  # fmt: skip
 
 
 def find_silent(
@@ -316,7 +190,7 @@ def find_silent(
 
 
 def find_gone(
-    counts: Mapping[str, Counts], delivered: Mapping[str, float], looks_per_day: float
+    counts: Mapping[str, EventCounts], delivered: Mapping[str, float], looks_per_day: float
 ) -> list[str]:
     """Find subscribers who got nothing, though by the prediction they must have got something."""
     level = FALSE_ALARMS / max(len(counts) * looks_per_day, 1.0)
@@ -345,32 +219,11 @@ def find_cut_off(found: Mapping[str, Value], reference: Mapping[str, Value]) -> 
     ]
 
 
-def differs_from_predicted(
-    stretches: Sequence[Counts], predicted: Share, tests: int, looks_per_day: float
-) -> float | None:
-    """Compute by how much a measured share lies outside the predicted interval.
-
-    Give None where that is not certain.
-
-    How far a share strays by chance is told by how far stretches differ, and by nothing else: a
-    queue that is long for a minute makes hundreds of events late. Of one stretch nobody can tell.
-    """
-    told = [each for each in stretches if each.wanted]
-    if len(told) < 2 or sum(each.wanted for each in told) < LEAST_COUNT:
-        return None
-    measured = measured_share(told, certain(tests, looks_per_day))
-    if measured.high < predicted.low - LEAST_SHARE:
-        return measured.share - predicted.share
-    if measured.low > predicted.high + LEAST_SHARE:
-        return measured.share - predicted.share
-    return None
-
-
 # ---- what waits ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class WaitingEvents:
     """Events that wait at a broker: how many in the mean, how fast they come and can go."""
 
     name: str
@@ -388,7 +241,7 @@ class Queue:
     def catch_up_s(self) -> float:
         """How long it takes until they are gone, if arrivals and services were steady flows.
 
-        >>> Queue(name="hub", rate_per_s=50.0, service_s=0.01, wait_s=2.0).catch_up_s
+        >>> WaitingEvents(name="hub", rate_per_s=50.0, service_s=0.01, wait_s=2.0).catch_up_s
         2.0
         """
         if self.service_s <= 0:
@@ -413,7 +266,7 @@ def unusual_wait_s(wait_s: float, utilisation: float, tests: int, looks_per_day:
     return wait_s / utilisation * -math.log(level) if utilisation > 0 else 0.0
 
 
-def is_behind(queue: Queue, usual_s: float, longest_s: float) -> bool:
+def is_behind(queue: WaitingEvents, usual_s: float, longest_s: float) -> bool:
     """Test whether a queue takes too long to catch up, and waits are longer than usual for it."""
     unusual = queue.waiting >= 10.0 and queue.wait_s > usual_s
     return unusual and queue.catch_up_s > longest_s

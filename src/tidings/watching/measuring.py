@@ -11,15 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tidings.characterisation.count.store import Part
-from tidings.characterisation.stored import characterise_store, end_of_batches
+from tidings.characterisation.count.store import StorePart
+from tidings.characterisation.fit.queues import Counters
+from tidings.characterisation.statistics import BATCHES
+from tidings.characterisation.stored import characterise_store, end_of_batches, stored_counters
 from tidings.model import json_text
 from tidings.model.plain_files import read_text
 from tidings.model.system import System
 from tidings.model.writing import write_file
-from tidings.watching.counts import Counts, Stretch
+from tidings.traces.window import HOUR_NS
+from tidings.watching.counts import EventCounts, Stretch
 
 MEASURED_FILE = "measured.jsonl"
+ENOUGH_POLLS = 2 * BATCHES
+BEFORE_NS = HOUR_NS
+NowAndBefore = tuple[Mapping[str, Counters], Mapping[str, Counters]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,7 @@ class Ledger:
 
 
 def measure(
-    store: Path, base: System, parts: Sequence[Part], measured_until_ns: int, margin_s: float
+    store: Path, base: System, parts: Sequence[StorePart], measured_until_ns: int, margin_s: float
 ) -> Stretch | None:
     """Count what became of the events published since a moment; None: none can be told of yet."""
     ready_ns = end_of_batches(parts, parts[-1].until_ns - round(margin_s * 1e9))
@@ -59,7 +65,7 @@ def measure(
     found = characterise_store(store, base, since_ns=since_ns, measured_ns=(begin_ns, ready_ns))
     rows = found.measured.subscribers
     counts = {
-        str(row.subscriber): Counts(
+        str(row.subscriber): EventCounts(
             wanted=round(row.events),
             delivered=_share(row.delivered, row.events),
             on_time=_share(row.on_time, row.events),
@@ -68,6 +74,24 @@ def measure(
         if row.events > 0
     }
     return Stretch(from_ns=begin_ns, until_ns=ready_ns, counts=counts)
+
+
+def newest_counters(store: Path, parts: Sequence[StorePart]) -> NowAndBefore:
+    """Read how far counters of queues went now, and in the hour before.
+
+    Now is as many of the newest parts as it takes for polls to fill batches, within an hour.
+    """
+    number, now = 1, stored_counters(store, parts[-1:])
+    while number < len(parts) and any(each.polls < ENOUGH_POLLS for each in now.values()):
+        if parts[-1].until_ns - parts[-number].from_ns > BEFORE_NS:
+            break
+        number = min(2 * number, len(parts))
+        now = stored_counters(store, parts[-number:])
+    if not now:
+        return {}, {}
+    begin_ns = parts[-number].from_ns
+    before = [each for each in parts[:-number] if each.from_ns >= begin_ns - BEFORE_NS]
+    return now, stored_counters(store, before)
 
 
 def _share(share: float, events: float) -> int:
@@ -85,5 +109,7 @@ def _stretch(document: Mapping[str, object]) -> Stretch:
     stretch = Stretch(**{**document, "counts": {}})  # type: ignore[arg-type]
     counts: Mapping[str, Sequence[int]] = document["counts"]  # type: ignore[assignment]
     names = ("wanted", "delivered", "on_time")
-    read = {name: Counts(**dict(zip(names, each, strict=True))) for name, each in counts.items()}
+    read = {
+        name: EventCounts(**dict(zip(names, each, strict=True))) for name, each in counts.items()
+    }
     return replace(stretch, counts=read)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.queues import Counters
+from tidings.characterisation.statistics import BATCHES
 from tidings.model.parameter_values import parameter_values
+from tidings.model.standard_errors import share_se
 from tidings.model.system import System
+from tidings.watching.certainty import LEAST_COUNT
 from tidings.watching.judging import Value
 
 
@@ -47,6 +52,40 @@ def learnt_values(found: Characterisation) -> dict[str, Value]:
             now = _with_those_under_way(now, through_s / seconds, wait_s / seconds)
         corrected[path] = now
     return corrected
+
+
+def queue_values(
+    now: Mapping[str, Counters], before: Mapping[str, Counters]
+) -> tuple[dict[str, Value], dict[str, Value]]:
+    """List shares of redeliveries and drops by path, as they are now and as they were before.
+
+    How far a share strays by chance is told by how far those before strayed, where that is more
+    than batches of its own say: consumers stop for a moment, and all that they hold comes again. A
+    batch of the time before may be longer than now lasts: all of what strayed in it may have come
+    within as short a time.
+    """
+    found: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
+    for name in now.keys() & before.keys():
+        old, new = before[name], now[name]
+        if min(old.events, new.events) < LEAST_COUNT or min(old.freedom, new.freedom) < 1:
+            continue
+        batch_ns, now_ns = (old.until_ns - old.from_ns) / BATCHES, new.until_ns - new.from_ns
+        longer = max(batch_ns / max(now_ns, 1), 1.0)
+        was = {what: rest for what, *rest in old.shares()}
+        never = (0.0, float(share_se(0, old.events)), 0.0)
+        for what, share, error, _ in new.shares():
+            share_was, error_was, strayed = was.get(what, never)
+            path = f"queues.{name}.{what}"
+            found[0][path] = Value(
+                value=share,
+                error=max(error, longer * strayed),
+                count=new.events,
+                freedom=new.freedom,
+            )
+            found[1][path] = Value(
+                value=share_was, error=error_was, count=old.events, freedom=old.freedom
+            )
+    return found
 
 
 def _sources(system: System) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from tidings.characterisation.count.store import Part, locked
+from tidings.characterisation.count.store import StorePart, locked
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.stored import characterise_store
@@ -27,11 +27,11 @@ from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.planning.budget import explain
 from tidings.prediction.predict import predict
-from tidings.watching import judging
 from tidings.watching.closing import Closing
-from tidings.watching.measuring import MEASURED_FILE, Ledger, measure
-from tidings.watching.staging import Batch, Staging
-from tidings.watching.standing import Look, alarms, queues, standings, travelled_longer
+from tidings.watching.measuring import MEASURED_FILE, Ledger, NowAndBefore, measure, newest_counters
+from tidings.watching.shares import WINDOWS_S
+from tidings.watching.staging import MicroBatch, Staging
+from tidings.watching.standing import Known, Look, alarms, queues, standings, travelled_longer
 from tidings.watching.state import CHANGED, Alarm, Health, State, read_state, write_state
 from tidings.watching.stream import take_new_files
 from tidings.watching.telling import Tell, turned
@@ -53,7 +53,7 @@ class Feed(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WatchPlan:
     """What is watched, by which rules, and where what is learnt is kept."""
 
     closing: Closing
@@ -72,13 +72,13 @@ class Plan:
 class Watcher:
     """A system under watch; :meth:`round` looks once."""
 
-    plan: Plan
+    plan: WatchPlan
     spark: SparkSession
     tell: Tell  # of alarms that begin and end
     progress: Progress
     _staging: Staging = field(init=False)
     _alarms: tuple[Alarm, ...] = field(init=False, default=())
-    _expected: Outcome | None = field(init=False, default=None)  # of the system as given
+    _known: Known = field(init=False)  # what alarms are held against
     _predicted: Outcome | None = field(init=False, default=None)  # of the one fitted last
     _fitted: str = field(init=False, default="")  # file of the system that is predicted
     _fitted_ns: int = field(init=False, default=0)
@@ -86,6 +86,7 @@ class Watcher:
     _found: Characterisation | None = field(init=False, default=None)  # of the newest part
     _longer: Characterisation | None = field(init=False, default=None)  # of the last hour
     _down: dict[str, int] = field(init=False, default_factory=dict)  # components, since when
+    _queues: NowAndBefore = field(init=False, default=({}, {}))
     _problem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -93,7 +94,8 @@ class Watcher:
         before = read_state(self.plan.folder)
         self._alarms = () if before is None else before.alarms
         self._fitted = self.plan.system_file
-        self._expected = self._predicted = self._foretold(self.plan.system)
+        self._predicted = self._foretold(self.plan.system)
+        self._known = Known(system=self.plan.system, expected=self._predicted)
         fitted = self._fitted_before()
         if fitted is not None:
             self._predicted = self._foretold(fitted)
@@ -112,7 +114,7 @@ class Watcher:
         write_state(self.plan.folder, state)
         return state
 
-    def _take_in(self) -> Batch | None:
+    def _take_in(self) -> MicroBatch | None:
         """Stage the rows of all new files; gives the latest batch there has ever been."""
         self.progress("asking for new files")
         feed = self.plan.feed
@@ -151,6 +153,7 @@ class Watcher:
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
             self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
             self._down = closing.down_since()
+            self._queues = newest_counters(store, parts)
             if stretch is not None:
                 ledger.add(stretch)
             self._refit_in_time(parts)
@@ -167,17 +170,18 @@ class Watcher:
         except InvalidTracesError as problem:
             self._problem = f"old parts stay as they are for now: {problem}"
 
-    def _judge(self, latest: Batch | None, started: float, *, is_new: bool) -> State:
+    def _judge(self, latest: MicroBatch | None, started: float, *, is_new: bool) -> State:
         """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
         self.progress("judging")
         look = Look(
-            system=self.plan.system,
-            expected=self._expected,
+            known=self._known,
             predicted=self._predicted,
             stretches=self._ledger().read(),
             found=self._found,
             longer=self._longer,
             down_since=self._down,
+            queues=self._queues[0],
+            queues_before=self._queues[1],
             window_s=self.plan.window_s,
             look_s=max(self.plan.every_s, self.plan.closing.period_s),
             lasting=self._alarms,
@@ -207,7 +211,7 @@ class Watcher:
                 "a new --store"
             )
 
-    def _state(self, look: Look, latest: Batch | None, started: float) -> State:
+    def _state(self, look: Look, latest: MicroBatch | None, started: float) -> State:
         now_ns = time.time_ns()
         newest_ns = -1 if latest is None else latest.newest_ns
         return State(
@@ -231,7 +235,7 @@ class Watcher:
             ),
         )
 
-    def _refit_in_time(self, parts: Sequence[Part]) -> None:
+    def _refit_in_time(self, parts: Sequence[StorePart]) -> None:
         """Fit the parts of the last hour together, every hour: what is rare needs longer."""
         now_ns = parts[-1].until_ns
         self._known_ns = self._known_ns or now_ns
@@ -288,12 +292,14 @@ class Watcher:
         return system
 
     def _ledger(self) -> Ledger:
-        longest_s = max(*judging.WINDOWS_S.values(), self.plan.window_s)
+        longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
         return Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
 
 
 @contextmanager
-def watching(plan: Plan, spark: SparkSession, tell: Tell, progress: Progress) -> Iterator[Watcher]:
+def watching(
+    plan: WatchPlan, spark: SparkSession, tell: Tell, progress: Progress
+) -> Iterator[Watcher]:
     """Yield a watcher with its state folder to itself."""
     with locked(plan.folder, alone=True):
         yield Watcher(plan=plan, spark=spark, tell=tell, progress=progress)

@@ -36,7 +36,7 @@ from tidings.traces.reading import open_table
 TIMES = {
     "publications": "published_ns", "hops": "arrived_ns", "deliveries": "received_ns",
     "probes": "sent_ns", "states": "at_ns", "sessions": "at_ns", "subscriptions": "at_ns",
-    "utilisation": "until_ns",
+    "utilisation": "until_ns", "levels": "at_ns",
 }  # fmt: skip
 _RECORD, _LATE, _PERIOD = "batch.json", "late", "period"
 _TIMELESS = -1  # the period of rows that do not say when
@@ -44,7 +44,7 @@ _BATCH = re.compile(r"batch-(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class MicroBatch:
     """What one micro-batch brought; what is counted ``so far`` includes all earlier ones."""
 
     number: int
@@ -76,12 +76,14 @@ class Staging:
             if each.name.startswith("."):  # begun by a run that was killed
                 shutil.rmtree(each)
 
-    def latest(self) -> Batch | None:
+    def latest(self) -> MicroBatch | None:
         """Read the batch that came last; None before the first."""
         numbers = [int(found[1]) for each in self.folder.iterdir() if (found := _is_batch(each))]
         return self._read(max(numbers)) if numbers else None
 
-    def take(self, spark: SparkSession, number: int, files: Sequence[str], limits: Limits) -> Batch:
+    def take(
+        self, spark: SparkSession, number: int, files: Sequence[str], limits: Limits
+    ) -> MicroBatch:
         """Take the rows of some files in as a batch; what was taken in before is left as it is."""
         files = sorted(files)
         before = self.latest()
@@ -97,7 +99,7 @@ class Staging:
         draft = self.folder / f".batch-{number}"
         draft.mkdir()
         refused = _write(spark, files, draft, limits.period_ns)
-        batch = _sorted_out(draft, limits, Batch(
+        batch = _sorted_out(draft, limits, MicroBatch(
             number=number, files=tuple(files), refused=refused
         ), before)  # fmt: skip
         (draft / _RECORD).write_text(json.dumps(asdict(batch)), encoding="utf-8")
@@ -151,12 +153,12 @@ class Staging:
     def _place(self, number: int) -> Path:
         return self.folder / f"batch-{number}"
 
-    def _read(self, number: int) -> Batch:
+    def _read(self, number: int) -> MicroBatch:
         path = self._place(number) / _RECORD
         try:
             document = json_text.parse(read_text(path))
             texts = {name: tuple(document[name]) for name in ("files", "tables")}
-            return Batch(**{**document, **texts})
+            return MicroBatch(**{**document, **texts})
         except (OSError, ValueError, LookupError, TypeError) as problem:
             raise InvalidTracesError(
                 f"{path}: cannot be read ({problem}); watch with a new --state"
@@ -235,9 +237,11 @@ def _open(spark: SparkSession, table: str, kind: str, files: Sequence[str]) -> D
     return canonical(frame, TRACE_TABLES[table], files[0])
 
 
-def _sorted_out(draft: Path, limits: Limits, batch: Batch, before: Batch | None) -> Batch:
+def _sorted_out(
+    draft: Path, limits: Limits, batch: MicroBatch, before: MicroBatch | None
+) -> MicroBatch:
     """Move what is too late aside, and rows without a time to a period; count what is there."""
-    old = before or Batch(number=-1, files=())
+    old = before or MicroBatch(number=-1, files=())
     counted = -(-limits.counted_until_ns // limits.period_ns)  # periods before this are counted
     ahead = limits.now_ns // limits.period_ns
     periods = [path for table in TIMES for path in (draft / table).glob(f"{_PERIOD}=*")]
@@ -254,7 +258,7 @@ def _sorted_out(draft: Path, limits: Limits, batch: Batch, before: Batch | None)
     published = (draft / "publications").glob(f"{_PERIOD}=*")
     newest = [most for path in published for _, most in extremes(path, TIMES["publications"])]
     seen = [name for name in TIMES if (draft / name).is_dir()]
-    return Batch(
+    return MicroBatch(
         number=batch.number,
         files=batch.files,
         refused=batch.refused,

@@ -5,25 +5,72 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.queues import Counters
 from tidings.model.causes import causes_of
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.watching import judging
+from tidings.watching.certainty import DAY_S, LEAST_COUNT, certain
 from tidings.watching.counts import Stretch
-from tidings.watching.reference import known_values, learnt_values
+from tidings.watching.reference import known_values, learnt_values, queue_values
+from tidings.watching.shares import (
+    LONG,
+    StretchTally,
+    breaks_promise,
+    burn_rates,
+    find_unforeseen,
+    measured_shares,
+    tally,
+)
 from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, TARGET, Alarm, Share, Standing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Known:
+    """The system as given, and what is predicted of it: what alarms are held against."""
+
+    system: System  # with its targets
+    expected: Outcome | None
+
+    @cached_property
+    def values(self) -> dict[str, judging.Value]:
+        """The numbers of the system by path."""
+        return known_values(self.system)
+
+    @cached_property
+    def shares(self) -> dict[str, Share]:
+        """Predicted on-time shares by subscriber."""
+        shares = predicted_shares(self.expected)
+        return {name: share for name, share in shares.items() if name != EVERYBODY}
+
+    @cached_property
+    def delivered(self) -> dict[str, float]:
+        """Predicted shares of events that arrive at all, by subscriber."""
+        if self.expected is None:
+            return {}
+        rows = self.expected.subscribers[["subscriber", "delivered"]].dropna()
+        return dict(zip(rows["subscriber"].tolist(), rows["delivered"].tolist(), strict=True))
+
+    @cached_property
+    def waits(self) -> dict[str, tuple[float, float]]:
+        """Predicted mean waits in seconds, and how busy each broker is."""
+        if self.expected is None:
+            return {}
+        rows = self.expected.brokers
+        columns = (rows[name].tolist() for name in ("broker", "wait_mean_s", "utilisation"))
+        return {name: (wait, busy) for name, wait, busy in zip(*columns, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """All that is known when a system is looked at."""
 
-    system: System  # as given, with its targets
-    expected: Outcome | None  # predicted of the system as given: what alarms are held against
+    known: Known
     predicted: Outcome | None  # of the system as fitted last: what is to be expected now
     stretches: Sequence[Stretch]  # measured, in the order of time, the newest last
     found: Characterisation | None  # of the newest part
@@ -32,6 +79,11 @@ class Look:
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
     down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
+    counted: StretchTally | None = (
+        None  # of all subscribers, where somebody kept it from look to look
+    )
+    queues: Mapping[str, Counters] = field(default_factory=dict)  # by their newest polls
+    queues_before: Mapping[str, Counters] = field(default_factory=dict)
 
     @property
     def at_ns(self) -> int:
@@ -39,40 +91,47 @@ class Look:
         return self.stretches[-1].until_ns if self.stretches else 0
 
     @property
-    def recent(self) -> list[Stretch]:
-        """What was measured in the window."""
-        since_ns = self.at_ns - round(self.window_s * 1e9)
-        return [each for each in self.stretches if each.until_ns > since_ns]
+    def since_ns(self) -> int:
+        """When the window begins over which shares are measured."""
+        return self.at_ns - round(self.window_s * 1e9)
 
     @property
     def looks_per_day(self) -> float:
         """How often a day it is looked at."""
-        return judging.DAY_S / self.look_s
+        return DAY_S / self.look_s
 
 
 def standings(look: Look) -> tuple[Standing, ...]:
     """List how everybody stands, and then every subscriber, the worst first."""
-    recent = look.recent
-    promised = {each.name: each.target for each in look.system.subscribers}
+    targets = {each.name: each.target for each in look.known.system.subscribers}
+    promised = {EVERYBODY: _common(targets.values()), **targets}
+    counted = tally(look.stretches, list(promised))
+    recent = counted.since(look.since_ns)
+    wanted, shares = recent.wanted.sum(axis=1), measured_shares(recent)
+    budgets = np.array([0.0 if each is None else each for each in promised.values()])
+    rates = burn_rates(counted, budgets, look.at_ns)
     delays = _delays(look.found)
     causes = {} if look.predicted is None else causes_of(look.predicted)
     foretold = predicted_shares(look.predicted)
     found = []
-    for name in (EVERYBODY, *promised):
-        target = _common(promised.values()) if name == EVERYBODY else promised[name]
-        counts = judging.counts_of(recent, name)
-        wanted = sum(each.wanted for each in counts)
+    for n, (name, target) in enumerate(promised.items()):
         median_s, p99_s = delays.get(name, (None, None))
         found.append(
             Standing(
                 name=name,
                 promised=target,
-                measured=judging.measured_share(counts) if wanted else None,
+                measured=Share(
+                    share=float(shares.share[n]),
+                    low=float(shares.low[n]),
+                    high=float(shares.high[n]),
+                )
+                if wanted[n]
+                else None,
                 predicted=foretold.get(name),
-                wanted=wanted,
+                wanted=int(wanted[n]),
                 burn_rates=None
                 if target is None
-                else judging.burn_rates(look.stretches, name, target, look.at_ns),
+                else {window: float(each[n]) for window, each in rates.items()},
                 median_s=median_s,
                 p99_s=p99_s,
                 cause=causes[name][0][0].words if causes.get(name) else "",
@@ -86,25 +145,34 @@ def alarms(look: Look) -> list[Alarm]:
     """List everything that is wrong now."""
     if not look.stretches:
         return []
+    names = [each.name for each in look.known.system.subscribers]
+    counted = look.counted or tally(look.stretches, names)
     changed = list(_changed(look))
-    return [*_broken_promises(look), *(changed or _unforeseen(look)), *_backlogs(look)]
+    return [
+        *_broken_promises(look, counted),
+        *(changed or _unforeseen(look, counted)),
+        *_backlogs(look),
+    ]
 
 
-def queues(look: Look) -> list[judging.Queue]:
+def queues(look: Look) -> list[judging.WaitingEvents]:
     """List the queues at brokers, as measured."""
     if look.found is None:
         return []
-    servers = {each.name: each.servers for each in look.system.brokers}
+    servers = {each.name: each.servers for each in look.known.system.brokers}
+    rows = look.found.measured.brokers
+    names = ("broker", "arrivals_per_s", "service_mean_s", "wait_mean_s")
+    columns = (rows[name].tolist() for name in names)
     return [
-        judging.Queue(
-            name=str(row.broker),
-            rate_per_s=float(row.arrivals_per_s),
-            service_s=float(row.service_mean_s),
-            wait_s=float(row.wait_mean_s),
-            servers=servers.get(str(row.broker), 1),
+        judging.WaitingEvents(
+            name=name,
+            rate_per_s=rate_per_s,
+            service_s=service_s,
+            wait_s=wait_s,
+            servers=servers.get(name, 1),
         )
-        for row in look.found.measured.brokers.itertuples()
-        if math.isfinite(row.wait_mean_s)
+        for name, rate_per_s, service_s, wait_s in zip(*columns, strict=True)
+        if math.isfinite(wait_s)
     ]
 
 
@@ -138,22 +206,27 @@ def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
 # ---- what is wrong -------------------------------------------------------------------------------
 
 
-def _broken_promises(look: Look) -> Iterator[Alarm]:
-    promises = sum(each.target is not None for each in look.system.subscribers)
-    z = judging.certain(promises, look.looks_per_day)
-    for subscriber in look.system.subscribers:
-        promised = subscriber.target
-        if promised is None:
-            continue
-        sure = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns, z=z)
-        rates = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns)
-        if judging.breaks_promise(sure, rates, promised):
+def _broken_promises(look: Look, counted: StretchTally) -> Iterator[Alarm]:
+    subscribers = look.known.system.subscribers
+    promised = {each.name: each.target for each in subscribers if each.target is not None}
+    if not promised:
+        return
+    counted = counted.of(promised)
+    targets = np.array(list(promised.values()))
+    z = certain(len(promised), look.looks_per_day)
+    sure = burn_rates(counted, targets, look.at_ns, z=z, windows=LONG)
+    rates = burn_rates(counted, targets, look.at_ns)
+    for n, (name, target) in enumerate(promised.items()):
+        surely, now = (
+            {window: float(each[n]) for window, each in of.items()} for of in (sure, rates)
+        )
+        if breaks_promise(surely, now, target):
             yield Alarm(
-                name=f"{TARGET} {subscriber.name}",
+                name=f"{TARGET} {name}",
                 kind=TARGET,
-                where=(subscriber.name,),
+                where=(name,),
                 what="fewer events are on time than promised",
-                size=rates["1h"],
+                size=now["1h"],
                 unit="times the budget",
                 since_ns=look.stretches[-1].from_ns,
             )
@@ -162,7 +235,9 @@ def _broken_promises(look: Look) -> Iterator[Alarm]:
 def _changed(look: Look) -> Iterator[Alarm]:
     if look.found is None:
         return
-    reference, learnt = known_values(look.system), learnt_values(look.found)
+    counted, counted_before = queue_values(look.queues, look.queues_before)
+    reference = look.known.values | counted_before
+    learnt = learnt_values(look.found) | counted
     over_longer = {} if look.longer is None else learnt_values(look.longer)
     newest = look.stretches[-1]
     lasting = [
@@ -170,13 +245,14 @@ def _changed(look: Look) -> Iterator[Alarm]:
         for each in look.lasting
         if each.kind == CHANGED and each.until_ns is None
     ]
-    gone = sorted({*_gone(look), *judging.find_cut_off(learnt, reference)})
+    missed = judging.find_gone(newest.counts, look.known.delivered, look.looks_per_day)
+    gone = sorted({*missed, *judging.find_cut_off(learnt, reference)})
     heard = {path.split(".")[1] for path in learnt if path.startswith("publishers.")}
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
     silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
-    homes = {each.name: each.at for each in look.system.publishers}
-    homes |= {each.name: each.at for each in look.system.subscribers}
+    homes = {each.name: each.at for each in look.known.system.publishers}
+    homes |= {each.name: each.at for each in look.known.system.subscribers}
     yield from _outages(look)
     for kind, names, words in (
         ("gone", gone, "subscriber receives next to nothing any more"),
@@ -231,49 +307,34 @@ def _outages(look: Look) -> Iterator[Alarm]:
 
 def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
     """Test whether the newest part has too little of something to tell."""
-    return path not in learnt or learnt[path].count < judging.LEAST_COUNT
+    return path not in learnt or learnt[path].count < LEAST_COUNT
 
 
-def _gone(look: Look) -> list[str]:
-    rows = None if look.expected is None else look.expected.subscribers
-    if rows is None:
-        return []
-    delivered = {
-        str(name): float(share)
-        for name, share in zip(rows["subscriber"], rows["delivered"], strict=True)
-        if share == share
-    }
-    return judging.find_gone(look.stretches[-1].counts, delivered, look.looks_per_day)
-
-
-def _unforeseen(look: Look) -> Iterator[Alarm]:
+def _unforeseen(look: Look, counted: StretchTally) -> Iterator[Alarm]:
     """Yield alarms for shares that are not as predicted, where no parameter says why."""
-    foretold, recent = predicted_shares(look.expected), look.recent
-    for name, share in foretold.items():
-        counts = judging.counts_of(recent, name)
-        by = judging.differs_from_predicted(counts, share, len(foretold), look.looks_per_day)
-        if name != EVERYBODY and by is not None:
-            yield Alarm(
-                name=f"{CHANGED} share {name}",
-                kind=CHANGED,
-                where=(name,),
-                what=f"{'fewer' if by < 0 else 'more'} events are on time than predicted",
-                size=by,
-                unit="of events",
-                since_ns=recent[0].from_ns,
-            )
+    foretold = look.known.shares
+    begin_ns = look.since_ns
+    recent = counted.of(foretold).since(begin_ns)
+    found = find_unforeseen(recent, foretold, look.looks_per_day)
+    for name, by in found.items():
+        yield Alarm(
+            name=f"{CHANGED} share {name}",
+            kind=CHANGED,
+            where=(name,),
+            what=f"{'fewer' if by < 0 else 'more'} events are on time than predicted",
+            size=by,
+            unit="of events",
+            since_ns=next(each.from_ns for each in look.stretches if each.until_ns > begin_ns),
+        )
 
 
 def _backlogs(look: Look) -> Iterator[Alarm]:
-    usual: Mapping[str, float] = {}
-    if look.expected is not None:
-        rows = look.expected.brokers
-        columns = (rows[name] for name in ("broker", "wait_mean_s", "utilisation"))
-        usual = {
-            str(name): judging.unusual_wait_s(wait, busy, len(rows), look.looks_per_day)
-            for name, wait, busy in zip(*columns, strict=True)
-            if math.isfinite(wait)
-        }
+    waits = look.known.waits
+    usual = {
+        name: judging.unusual_wait_s(wait_s, busy, len(waits), look.looks_per_day)
+        for name, (wait_s, busy) in waits.items()
+        if math.isfinite(wait_s)
+    }
     for queue in queues(look):
         if judging.is_behind(queue, usual.get(queue.name, 0.0), look.look_s):
             never = math.isinf(queue.catch_up_s)

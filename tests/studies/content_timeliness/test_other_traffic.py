@@ -15,7 +15,7 @@ from studies.content_timeliness.other_traffic import (
 )
 from studies.harness import silent
 from tidings.model.routes import route
-from tidings.prediction.queues.flows import flows
+from tidings.theory.queues.flows import flows
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.name}, {each.load}")

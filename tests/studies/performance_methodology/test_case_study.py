@@ -18,7 +18,7 @@ from studies.performance_methodology.case_study import (
 from studies.performance_methodology.systems import DECISIONS, case_system
 from tidings.model.laws import Exponential
 from tidings.model.system_workload import workload_of
-from tidings.prediction.operational.analysing import analyse
+from tidings.operational.analysing import analyse
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)

@@ -16,7 +16,7 @@ from opentelemetry.trace import Link, SpanKind
 import span_samples as samples
 from tidings.errors import InvalidTracesError
 from tidings.serving.listening import listen
-from tidings.serving.receiver import PATH, Receiver, Settings
+from tidings.serving.receiver import PATH, ReceiveSettings, SpanReceiver
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines, otlp, span_files
@@ -69,7 +69,7 @@ def receive_from_the_real_exporter(folder):
         made.add_span_processor(SimpleSpanProcessor(exporter))
         return made.get_tracer("tests")
 
-    receiver = Receiver(Settings(folder=folder))
+    receiver = SpanReceiver(ReceiveSettings(folder=folder))
     messaging = {"messaging.system": "kafka", "messaging.destination.name": "bills"}
     with listen(receiver.app(), port=0, token="") as served:
         exporter = OTLPSpanExporter(endpoint=served.url.rstrip("/") + PATH, timeout=30)

@@ -10,18 +10,19 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.characterisation.count.carrying import Past
+from tidings.characterisation.count.carrying import PastChanges
 from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.periods import (
     PERIODS,
     table_of,
 )
+from tidings.characterisation.count.reported import count_ends
 from tidings.characterisation.count.seams import End, beginning_of, end_of, seam, settled
 from tidings.characterisation.count.store import (
     CHANGES,
     Catalogue,
-    Part,
     Seam,
+    StorePart,
     load_partial,
     locked,
     new_folder_name,
@@ -84,7 +85,7 @@ def add_traces(
         write_catalogue(store, replace(whole, seams=work.seams(), periods=work.periods()))
 
 
-def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
+def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[StorePart]:
     """List the parts that stay; raise if the new one overlaps any of them, or what is carried."""
     new, carried = traces.window, catalogue.carried
     if carried is not None and new.from_ns < carried.until_ns:
@@ -106,7 +107,7 @@ def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
 
 def _count_part(
     traces: Traces, store: Path, catalogue: Catalogue, base: System | None, tell: Progress
-) -> Part:
+) -> StorePart:
     """Count some traces, and write what was counted and the rows at both ends."""
     before = [part for part in catalogue.parts if part.until_ns <= traces.window.from_ns]
     session = traces.tables["hops"].sparkSession
@@ -120,6 +121,9 @@ def _count_part(
     counted = gather(traces, traces.window, tell, base, decided)
     _check_order(traces, counted, [part for part in catalogue.parts if part not in before], store)
     tables = {name: frame for name, frame in counted.tables.items() if name not in PERIODS}
+    if "levels" in traces.tables:
+        tell("counters of queues")
+        tables["levels"] = count_ends(traces)
     folder = new_folder_name()
     tell("keeping the ends")
     save_partial(store / folder, replace(counted, tables=tables))
@@ -131,7 +135,7 @@ def _count_part(
     if "subscriptions" in changes:
         changes["subscriptions"] = changes["subscriptions"].where(F.col("action").isin(*_STEPS))
     save_rows(store / folder / CHANGES, changes)
-    return Part(
+    return StorePart(
         folder=folder,
         from_ns=traces.window.from_ns,
         until_ns=traces.window.until_ns,
@@ -140,7 +144,7 @@ def _count_part(
     )
 
 
-def _with_states(traces: Traces, past: Past) -> Traces:
+def _with_states(traces: Traces, past: PastChanges) -> Traces:
     """Add the states in which components were when the part began: outages may last."""
     before = past.states(traces.window.from_ns)
     if before is None:
@@ -150,9 +154,11 @@ def _with_states(traces: Traces, past: Past) -> Traces:
     return replace(traces, tables={**traces.tables, "states": states})
 
 
-def _past(session: SparkSession, store: Path, catalogue: Catalogue, parts: Sequence[Part]) -> Past:
+def _past(
+    session: SparkSession, store: Path, catalogue: Catalogue, parts: Sequence[StorePart]
+) -> PastChanges:
     """Make the record of changes in some parts, and in those that are carried."""
-    return Past(
+    return PastChanges(
         session=session,
         store=store,
         carried=catalogue.carried,
@@ -160,7 +166,7 @@ def _past(session: SparkSession, store: Path, catalogue: Catalogue, parts: Seque
     )
 
 
-def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store: Path) -> None:
+def _check_order(traces: Traces, counted: Partial, later: Sequence[StorePart], store: Path) -> None:
     """Raise where later parts were counted without knowing who was subscribed when they began."""
     steps = counted.tables.get("subscriptions")
     if steps is None:
@@ -203,7 +209,7 @@ class _Work:
                 seams.append(old.get(key) or self._new_seam(part, None, settle_s))
         return tuple(seams)
 
-    def _new_seam(self, part: Part, after: Part | None, settle_s: float = 0.0) -> Seam:
+    def _new_seam(self, part: StorePart, after: StorePart | None, settle_s: float = 0.0) -> Seam:
         name = new_folder_name()
 
         def tell(stage: str) -> None:
@@ -216,7 +222,7 @@ class _Work:
         save_partial(self.store / name, seam(last, self._end(after, _BEGINNING), tell))
         return Seam(folder=name, before=part.folder, after=after.folder)
 
-    def _end(self, part: Part, which: str) -> End:
+    def _end(self, part: StorePart, which: str) -> End:
         place = self.store / part.folder
         so_far = [each for each in self.catalogue.parts if each.from_ns <= part.from_ns]
         past = self._past(so_far)
@@ -228,7 +234,7 @@ class _Work:
             subscriptions=past.subscriptions(),
         )
 
-    def _past(self, parts: Sequence[Part]) -> Past:
+    def _past(self, parts: Sequence[StorePart]) -> PastChanges:
         return _past(self.session, self.store, self.catalogue, parts)
 
     def _rows(self, place: Path) -> dict[str, DataFrame]:

@@ -25,9 +25,9 @@ from tidings.characterisation.count.periods import PERIODS, table_of
 from tidings.characterisation.count.standing import STANDING, standing_states, standing_steps
 from tidings.characterisation.count.store import (
     CHANGES,
-    Carried,
+    CarriedOver,
     Catalogue,
-    Part,
+    StorePart,
     counted_subscriptions,
     extremes,
     load_partial,
@@ -45,13 +45,13 @@ _ROWS, _STEPS = "standing", "steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastChanges:
     """All that a store knows of changes: what is carried, and the parts after that."""
 
     session: SparkSession
     store: Path
-    carried: Carried | None
-    parts: Sequence[Part]  # later than what is carried
+    carried: CarriedOver | None
+    parts: Sequence[StorePart]  # later than what is carried
 
     def steps(self) -> DataFrame | None:
         """Read the steps of subscriptions that may matter to later events; None: there are none."""
@@ -82,7 +82,7 @@ class Past:
             return None
         return standing_states(changes, window).withColumn("at_ns", F.lit(at_ns))
 
-    def carry(self, margin_s: float) -> Carried:
+    def carry(self, margin_s: float) -> CarriedOver:
         """Write down what later parts need of all this; gives where."""
         stretches = self._stretches()
         (window, _, _), folder = stretches[-1], new_folder_name()
@@ -106,7 +106,7 @@ class Past:
         save_partial(self.store / folder, Partial(tables=over))
         save_rows(self.store / folder / _ROWS, rows)
         tables = [*(self.carried.tables if self.carried else ()), *_tables_of(self.parts)]
-        return Carried(
+        return CarriedOver(
             folder=folder,
             from_ns=window.from_ns,
             until_ns=window.until_ns,
@@ -128,10 +128,10 @@ class Past:
                 frames.append(bring_here(PERIODS[name](changes, window), name))
         return frames
 
-    def _stretches(self) -> list[tuple[TraceWindow, bool, Sequence[Part]]]:
+    def _stretches(self) -> list[tuple[TraceWindow, bool, Sequence[StorePart]]]:
         """List the times without a gap: when, whether what is carried stands in it, which parts."""
         later = stretches_of(self.parts) if self.parts else []
-        stretches: list[tuple[TraceWindow, bool, Sequence[Part]]] = [
+        stretches: list[tuple[TraceWindow, bool, Sequence[StorePart]]] = [
             (window_of(stretch), False, stretch) for stretch in later
         ]
         if self.carried is None:
@@ -142,7 +142,7 @@ class Past:
         window = TraceWindow(from_ns=begin_ns, until_ns=later[0][-1].until_ns)
         return [(window, True, later[0]), *stretches[1:]]
 
-    def _rows(self, name: str, stands: bool, parts: Sequence[Part]) -> list[DataFrame]:
+    def _rows(self, name: str, stands: bool, parts: Sequence[StorePart]) -> list[DataFrame]:
         return [*(self._standing(name) if stands else ()), *self._changes(parts, table_of(name))]
 
     def _standing(self, name: str) -> list[DataFrame]:
@@ -151,7 +151,7 @@ class Past:
         place = self.store / self.carried.folder / _ROWS / name
         return [self.session.read.parquet(f"file://{place.resolve()}")] if place.exists() else []
 
-    def _changes(self, parts: Sequence[Part], table: str) -> list[DataFrame]:
+    def _changes(self, parts: Sequence[StorePart], table: str) -> list[DataFrame]:
         places = [self.store / part.folder / CHANGES / table for part in parts]
         kept = [f"file://{place.resolve()}" for place in places if place.exists()]
         return [self.session.read.parquet(*kept)] if kept else []
@@ -186,7 +186,9 @@ def down_since(store: Path, catalogue: Catalogue) -> dict[str, int]:
     return {str(name): int(at_ns) for name, at_ns in down["at_ns"].items()}
 
 
-def is_in_order(store: Path, parts: Sequence[Part], carried: Carried | None = None) -> bool:
+def is_in_order(
+    store: Path, parts: Sequence[StorePart], carried: CarriedOver | None = None
+) -> bool:
     """Test whether all changes that parts keep lie in their own time; before the first, any may."""
     until_ns = None if carried is None else carried.until_ns
     for part in parts:
@@ -198,7 +200,7 @@ def is_in_order(store: Path, parts: Sequence[Part], carried: Carried | None = No
     return True
 
 
-def _tables_of(parts: Sequence[Part]) -> list[str]:
+def _tables_of(parts: Sequence[StorePart]) -> list[str]:
     return [name for part in parts for name in part.tables]
 
 

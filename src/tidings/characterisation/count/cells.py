@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from tidings.characterisation.statistics import merge_of
+from tidings.characterisation.statistics import WEEK_HOURS, merge_of
 from tidings.model.delay_grid import BINS, BINS_PER_DECADE, LOWEST_S
 from tidings.model.trace_tables import TraceTable
 from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import HOUR_NS
 
 # Rows by the reason why they cannot be used, null where they can; copies are among the good rows.
 ROW_COUNTS = "reason string, rows bigint, duplicates bigint"
@@ -22,6 +26,12 @@ COPIES = "copies bigint"
 def seconds(nanoseconds: Column) -> Column:
     """Convert integer nanoseconds to seconds."""
     return nanoseconds / F.lit(1e9)
+
+
+def hour_of_week(at_ns: Column) -> Column:
+    """Find the hour of the week, UTC, counted from the first one of 1970 on."""
+    hours = F.call_function("div", at_ns, F.lit(HOUR_NS))
+    return F.pmod(hours, F.lit(WEEK_HOURS)).cast("int")
 
 
 def delay_bin(delay_s: Column, bins: int = BINS) -> Column:
@@ -77,6 +87,12 @@ def small_frame(spark: SparkSession, texts: pd.DataFrame) -> DataFrame:
     """Make a small table of texts for Spark to join with; Arrow carries it: no Python is run."""
     columns = {str(name): pa.array(map(str, texts[name]), pa.string()) for name in texts.columns}
     return spark.createDataFrame(pa.table(columns))
+
+
+def no_cells(ddl: str) -> pd.DataFrame:
+    """Make a statistic without rows, its columns of the types that they would have from Spark."""
+    columns = cast(StructType, StructType.fromDDL(ddl))
+    return to_arrow_schema(columns).empty_table().to_pandas()
 
 
 def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidings.characterisation.count.carrying import Past, is_in_order
+from tidings.characterisation.count.carrying import PastChanges, is_in_order
 from tidings.characterisation.count.merging import put_together
 from tidings.characterisation.count.store import (
     Catalogue,
-    Part,
+    StorePart,
     counted_subscriptions,
     locked,
     read_catalogue,
@@ -62,8 +62,10 @@ def compact(
                 tell("putting parts together")
                 catalogue = _with_one(store, catalogue, group)
         if keep_s is not None:
+            tell("dropping old parts")
             catalogue = _dropped(catalogue, round(keep_s * 1e9))
         if catalogue != before:
+            tell("exchanging the catalogue")
             write_catalogue(store, catalogue)
 
 
@@ -75,11 +77,11 @@ def _carried_on(
     if len(waiting) <= most or not is_in_order(store, waiting, catalogue.carried):
         return catalogue
     tell("carrying over what still stands")
-    past = Past(session=session, store=store, carried=catalogue.carried, parts=waiting[:-1])
+    past = PastChanges(session=session, store=store, carried=catalogue.carried, parts=waiting[:-1])
     return replace(catalogue, carried=past.carry(catalogue.margin_s))
 
 
-def _groups(catalogue: Catalogue, length_ns: int, age_ns: int) -> list[list[Part]]:
+def _groups(catalogue: Catalogue, length_ns: int, age_ns: int) -> list[list[StorePart]]:
     """List groups of two or more parts that begin in the same hour, say, and ended long enough ago.
 
     Only parts that are carried are among them.
@@ -99,7 +101,7 @@ def _groups(catalogue: Catalogue, length_ns: int, age_ns: int) -> list[list[Part
     ]
 
 
-def _with_one(store: Path, catalogue: Catalogue, group: Sequence[Part]) -> Catalogue:
+def _with_one(store: Path, catalogue: Catalogue, group: Sequence[StorePart]) -> Catalogue:
     """Put several parts of a store together as one."""
     steps = counted_subscriptions(store, catalogue.uncarried(catalogue.parts), catalogue.carried)
     part, seams = put_together(store, group, catalogue.seams, steps)

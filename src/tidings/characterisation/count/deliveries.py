@@ -25,13 +25,14 @@ from tidings.characterisation.count.cells import (
     surplus,
     with_reason,
 )
+from tidings.characterisation.count.handlings import is_handling
 from tidings.characterisation.count.publications import content_key
 from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.subscribers import changed_subscribers, parse_filter
 from tidings.characterisation.statistics import BATCHES, SETTLING, TOO_EARLY, UNASKED, UNPUBLISHED
 from tidings.model.matching import match_matrix
 from tidings.model.trace_tables import DELIVERIES, SUBSCRIPTIONS
-from tidings.traces.lives import BUCKETS_OF_A_LIFE, Buckets, choose_buckets, end_of_life, lives
+from tidings.traces.lives import BUCKETS_OF_A_LIFE, TimeBuckets, choose_buckets, end_of_life, lives
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
@@ -40,8 +41,8 @@ _OF_PUBLICATION = ("publisher", "published_ns", "lifetime_ns")
 # counted of pairs whose subscriber comes and goes: what was published while it was subscribed.
 DELIVERY_STATISTICS = (
     "statistic string, reason string, subscriber string, publisher string, batch int, bin int, "
-    "rows bigint, duplicates bigint, wanted bigint, delivered bigint, on_time bigint, "
-    "delay_total_s double"
+    "rows bigint, duplicates bigint, handled bigint, wanted bigint, delivered bigint, "
+    "on_time bigint, delay_total_s double"
 )
 _SETS = {
     "quality": (REASON,),
@@ -69,6 +70,8 @@ def delivery_statistics(
     ``publications`` are the good ones, every event once. On time is a delay of at most the
     lifetime. An event that a subscriber received more than once counts once, by its first arrival.
     What one of the ``churners`` received counts if it was wanted, and came before that stay ended.
+    Of rows that say who ``handled`` an event, or when that began, copies are counted elsewhere
+    (:mod:`tidings.characterisation.count.handlings`): an event may be handled again.
     """
     rows = _first_arrivals(deliveries, publications, measured, churners)
     good = F.col(REASON).isNull()
@@ -79,6 +82,7 @@ def delivery_statistics(
         "publisher",
         measured.batch(F.col("published_ns"), BATCHES).alias("batch"),
         "rows",
+        "handled",
         F.when(good, F.col("until_ns")).isNotNull().alias("wanted"),
         F.when(good & F.col("counts"), seconds(delay_ns)).alias("delay_s"),
         F.coalesce(delay_ns <= F.col("lifetime_ns"), F.lit(True)).alias("on_time"),
@@ -86,7 +90,10 @@ def delivery_statistics(
     rows = rows.withColumn("bin", delay_bin(F.col("delay_s")))
     sums = [
         F.sum("rows").alias("rows"),
-        F.sum(F.when(good, F.greatest(F.col("rows") - 1, F.lit(0)))).alias("duplicates"),
+        F.sum(
+            F.when(good, F.greatest(F.col("rows") - F.greatest("handled", F.lit(1)), F.lit(0)))
+        ).alias("duplicates"),
+        F.sum(F.when(good, F.col("handled"))).alias("handled"),
         F.count_if("wanted").alias("wanted"),
         F.count("delay_s").alias("delivered"),
         F.count_if(F.col("delay_s").isNotNull() & F.col("on_time")).alias("on_time"),
@@ -125,10 +132,17 @@ def _first_arrivals(
     tagged = with_reasons(deliveries, DELIVERIES)
     nothing = F.lit(None).cast("bigint")
     received = tagged.select(
-        REASON, "event", "subscriber", "received_ns", nothing.alias("until_ns")
+        REASON,
+        "event",
+        "subscriber",
+        "received_ns",
+        nothing.alias("until_ns"),
+        is_handling().alias("is_handling"),
     )
     if churners is not None:
-        wanted = churners.pairs.withColumns({REASON: F.lit(None), "received_ns": nothing})
+        wanted = churners.pairs.withColumns(
+            {REASON: F.lit(None), "received_ns": nothing, "is_handling": F.lit(False)}
+        )
         received = received.unionByName(wanted)
     # Rows that cannot be used meet nothing: all that have lost their ids would be one task's.
     anywhere = F.xxhash64("event", "subscriber", "received_ns").cast("string")
@@ -142,6 +156,7 @@ def _first_arrivals(
             F.min("received_ns").alias("received_ns"),
             F.max("until_ns").alias("until_ns"),
             F.count_if(F.col("until_ns").isNull()).alias("rows"),
+            F.count_if("is_handling").alias("handled"),
         )
     )
     if churners is None:
@@ -179,7 +194,7 @@ class Churners:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class SubscriptionSteps:
     """The steps of subscriptions: as rows, and as the statistic that counts them."""
 
     rows: DataFrame
@@ -187,7 +202,7 @@ class Steps:
 
 
 def find_churners(
-    steps: Steps, publications: DataFrame, contents: pd.DataFrame, window: TraceWindow
+    steps: SubscriptionSteps, publications: DataFrame, contents: pd.DataFrame, window: TraceWindow
 ) -> Churners | None:
     """Find who came or went, and what each of them wanted of good ``publications``; None: nobody.
 
@@ -216,7 +231,7 @@ def find_churners(
 
 
 def standing(
-    publications: DataFrame, wanted: DataFrame, alive: DataFrame, buckets: Buckets, *, few: bool
+    publications: DataFrame, wanted: DataFrame, alive: DataFrame, buckets: TimeBuckets, *, few: bool
 ) -> DataFrame:
     """Join each event to the lives of subscriptions that wanted it then: s ≤ t < u; ``STANDING``.
 

@@ -6,6 +6,8 @@ publications four times (counts, how far they came, intervals, and to meet the d
 On top of that, and only where it is needed:
 
 - subscriptions three times and publications once, where subscriptions come and go;
+- deliveries once, where they say since when they were handled, or by whom, and once more where
+  members of a group share them;
 - publications once, where several lifetimes of a content share a bin;
 - publications once, and put in order of events before every use, where some stand there twice;
 - hops twice, where a broker has more than one of an event, and put in order before every use where
@@ -28,15 +30,17 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.characterisation.count.cells import each_row_once, small_frame
+from tidings.characterisation.count.cells import each_row_once, no_cells, small_frame
 from tidings.characterisation.count.deliveries import (
-    Steps,
+    SubscriptionSteps,
     delivery_statistics,
     find_churners,
     subscription_statistics,
 )
+from tidings.characterisation.count.handlings import handling_statistics, pickup_statistics
 from tidings.characterisation.count.hops import hop_statistics, used_hops, with_reconstructed_starts
-from tidings.characterisation.count.journeys import Places, sighting_statistics
+from tidings.characterisation.count.journeys import VantagePoints, sighting_statistics
+from tidings.characterisation.count.link_hours import split_hours
 from tidings.characterisation.count.links import (
     crossings,
     loss_run_statistics,
@@ -44,10 +48,7 @@ from tidings.characterisation.count.links import (
     split_probes,
 )
 from tidings.characterisation.count.outages import during_outages
-from tidings.characterisation.count.periods import (
-    PERIODS,
-    table_of,
-)
+from tidings.characterisation.count.periods import PERIOD_CELLS, PERIODS, table_of
 from tidings.characterisation.count.publications import (
     checked_publications,
     each_once,
@@ -58,7 +59,7 @@ from tidings.characterisation.count.publications import (
     publication_statistics,
 )
 from tidings.characterisation.count.routing import sample_counts
-from tidings.characterisation.fit.channels import nothing_of_links
+from tidings.characterisation.fit.channels import nothing_by_hour, nothing_of_links
 from tidings.characterisation.fit.collected import texts_of
 from tidings.characterisation.fit.contents import (
     MOST_CONTENTS,
@@ -134,10 +135,10 @@ def _gathered(
     publications_job = start(_count_cells, traces, measured, traces.tables["publications"])
     subscriptions_job = start(_count_subscriptions, traces)
     probes_job = start(_count_probes, traces)
-    periods_job = None if on_seam else start(_count_periods, traces)
     if "subscriptions" in traces.tables:
         tell("subscriptions")
     counted = subscriptions_job.result()
+    periods_job = None if on_seam else start(_count_periods, traces, counted.get("subscriptions"))
     asked = _asked_attributes(traces, decided, base, counted)
     tell("hops")
     silent: tuple[str, ...] = ()
@@ -158,7 +159,7 @@ def _gathered(
     tell("links")
     counted |= probes_job.result()
     known = nothing_of_links() if decided.every_link else counted.get("probes", nothing_of_links())
-    counted["crossings"] = _count_crossings(traces, good, _hops_of(decided, counted), known)
+    counted |= _count_crossings(traces, good, _hops_of(decided, counted), known)
     if intervals_job is not None:
         tell("intervals")
         counted["intervals"] = intervals_job.result()
@@ -224,10 +225,18 @@ def _count_deliveries(
         churners = find_churners(steps, good, texts, traces.window)
     received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
     tables["deliveries"] = _collect(received, traces, "deliveries", "publications")
+    if tables["deliveries"]["handled"].sum() > 0:
+        handled = handling_statistics(traces.tables["deliveries"], traces.window)
+        tables["handlings"] = _collect(handled, traces, "deliveries")
+        if decided.hops is None and tables["handlings"]["member"].notna().any():
+            taken_up = pickup_statistics(traces.tables["deliveries"], traces.window)
+            tables["pickups"] = _collect(taken_up, traces, "deliveries")
     return tables
 
 
-def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None) -> Steps | None:
+def _known_steps(
+    traces: Traces, decided: Decided, counted: pd.DataFrame | None
+) -> SubscriptionSteps | None:
     """Collect all steps of subscriptions up to the end of these traces; None: there are none."""
     here = traces.tables.get("subscriptions")
     rows = [each for each in (decided.steps, here) if each is not None]
@@ -235,20 +244,24 @@ def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None)
     if not rows or not counts:
         return None
     together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
-    return Steps(rows=together, counted=merge_rows("subscriptions", counts))
+    return SubscriptionSteps(rows=together, counted=merge_rows("subscriptions", counts))
 
 
-def _count_periods(traces: Traces) -> dict[str, pd.DataFrame]:
+def _count_periods(traces: Traces, subscriptions: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
     """Count times up and down, connected and away, subscribed and not.
 
-    Of samples of resources it is only counted which can be used: service times come from them
+    Where the steps of ``subscriptions`` show that nobody came or went, there is no stay to look
+    for. Of samples of resources it is only counted which can be used: service times come from them
     where a workload is measured.
     """
     counted = {
         name: _collect(count(traces.tables[of], traces.window), traces, of)
         for name, count in PERIODS.items()
         if (of := table_of(name)) in traces.tables
+        and (name != "stays" or changed_subscribers(subscriptions, traces.window))
     }
+    if subscriptions is not None and "stays" not in counted:
+        counted["stays"] = no_cells(PERIOD_CELLS)
     if "utilisation" in traces.tables:
         samples = sample_counts(traces.tables["utilisation"])
         counted["utilisation"] = _collect(samples, traces, "utilisation")
@@ -332,12 +345,12 @@ def _with_good_contents(checked: DataFrame, counts: pd.DataFrame) -> tuple[DataF
     return good.join(F.broadcast(frame) if few else frame, "content", "left_anti"), bad
 
 
-def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
+def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> VantagePoints:
     """List brokers that record hops, links that events came over, both ways, and publishers."""
     brokers = {str(name) for name in hops["broker"].dropna()}
     came = hops.loc[hops["statistic"] == "arrivals", ["came_from", "broker"]].dropna()
     pairs = {(str(a), str(b)) for a, b in came.itertuples(index=False) if a in brokers}
-    return Places(
+    return VantagePoints(
         brokers=tuple(sorted(brokers)),
         links=tuple(sorted(pairs | {(b, a) for a, b in pairs})),
         publishers=tuple(sorted(str(name) for name in publications["publisher"].dropna().unique())),
@@ -345,7 +358,7 @@ def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
 
 
 def _count_sightings(
-    traces: Traces, good: DataFrame, measured: TraceWindow, places: Places
+    traces: Traces, good: DataFrame, measured: TraceWindow, places: VantagePoints
 ) -> pd.DataFrame:
     """Count how far events came; again where they used links that were not foreseen."""
     statistic = sighting_statistics(traces.tables["hops"], good, measured, places)
@@ -369,12 +382,13 @@ def _with_exact_lifetimes(
 
 def _count_crossings(
     traces: Traces, good: DataFrame, hops: pd.DataFrame, known: pd.DataFrame
-) -> pd.DataFrame:
+) -> dict[str, pd.DataFrame]:
     """Count what was seen of links that are not ``known`` from probes."""
     crossed = crossings(traces.tables, good, traces.window, hops, known)
     if crossed is None:
-        return nothing_of_links()
-    return _collect(crossed, traces, "publications", "hops", "deliveries")
+        return {"crossings": nothing_of_links(), "crossing_hours": nothing_by_hour()}
+    delays, by_hour = split_hours(_collect(crossed, traces, "publications", "hops", "deliveries"))
+    return {"crossings": delays, "crossing_hours": by_hour}
 
 
 def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
@@ -383,17 +397,23 @@ def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
         return {}
     probes = _probes_in_outages(traces)
     runs = _collect(loss_run_statistics(probes, traces.window), traces, "probes")
-    counted = split_probes(_collect(probe_statistics(probes), traces, "probes"))
+    counted = _probe_tables(traces, probes)
     copies = int(runs["duplicates"].sum())
     if copies:
-        once = probe_statistics(each_row_once(probes))
-        again = split_probes(_collect(once, traces, "probes"))
+        again = _probe_tables(traces, each_row_once(probes))
         bad = counted["probes"][counted["probes"][REASON].notna()]
         left_out = pd.DataFrame({"rows": [copies], "duplicates": [copies]})
         parts = (again["probes"][again["probes"][REASON].isna()], bad, left_out)
         counts = pd.concat([each for each in parts if len(each)], ignore_index=True)
         counted = {**again, "probes": counts}
     return {**counted, "loss_runs": runs}
+
+
+def _probe_tables(traces: Traces, probes: DataFrame) -> dict[str, pd.DataFrame]:
+    """Count delays of probes, by their length and by hour, and what they tell of clocks."""
+    counts = _collect(probe_statistics(probes, hours=True), traces, "probes")
+    delays, by_hour = split_hours(counts)
+    return {**split_probes(delays), "probe_hours": by_hour}
 
 
 def _probes_in_outages(traces: Traces) -> DataFrame:

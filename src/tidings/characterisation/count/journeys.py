@@ -7,7 +7,8 @@ anything looks into it. Where they are many, a journey is two lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -39,6 +40,16 @@ JOURNEYS = (
 MOST_BITS = 62  # of a number that stays positive, but for one that tells of unforeseen links
 _OTHER_LINK = 1 << MOST_BITS
 _BETWEEN = "\0"  # the names of two brokers
+# In SQL, as lambdas of Python have another name each time: Spark would compile them anew. The bits
+# of all links that a hop was sent over; a broker that records no hops has none: nobody can tell.
+_LINKS_TAKEN = rf"""aggregate(sent_to, 0L, (bits, name) -> bits | coalesce(
+    element_at(links, concat(broker, '\0', name)),
+    if(element_at(numbers, name) is null, 0L, {_OTHER_LINK}L)))"""
+_NUMBERS = "map<string, bigint>"
+_BITS_OF_LINKS = "array<struct<source string, target string, bit bigint>>"
+_BROKERS = "if(at is null, null, map_keys(map_filter(numbers, (name, bit) -> at & bit <> 0)))"
+_SENT = """transform(filter(links, link -> sent & link.bit <> 0),
+    link -> named_struct('source', link.source, 'target', link.target))"""
 # How many events and rows of publications there are (per reason); how many events of a content each
 # broker (``target``) has seen; how many were sent from a source to a target and not seen there. One
 # that no broker has seen was sent by its publisher to null. How many events have more than one row
@@ -51,7 +62,7 @@ _KEYS = ("statistic", REASON, "publisher", "content_key", "source", "target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class VantagePoints:
     """Where events can be seen: brokers that record hops, and links between brokers.
 
     ``links`` are those that events are known to have used, ``publishers`` all there are; without
@@ -71,7 +82,7 @@ class Places:
 
 
 def journeys(
-    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
+    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: VantagePoints
 ) -> DataFrame:
     """Collect the journeys of all events that were published or repeated, as :data:`JOURNEYS`.
 
@@ -83,7 +94,7 @@ def journeys(
 
 
 def _as_lists(
-    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
+    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: VantagePoints
 ) -> DataFrame:
     """Collect journeys, a row for every event; brokers and links are sets, so as to be bounded."""
     keyed = publications.withColumn("content_key", content_key())
@@ -122,34 +133,35 @@ def _as_lists(
 
 
 def _as_numbers(
-    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
+    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: VantagePoints
 ) -> DataFrame:
     """Collect journeys, a row for all events of a publisher and content over the same links."""
-    links = places.links or ()
-    of_broker = {name: 1 << bit for bit, name in enumerate(places.brokers)}
-    of_link = {_BETWEEN.join(link): 1 << bit for bit, link in enumerate(links)}
     alike = ("publisher_key", "content_key", "differ", "followed", "at", "sent", "repeated")
     counted = (
-        _numbered(hops, publications, of_broker, of_link)
+        _numbered(hops, publications, places)
         .withColumn("followed", _followed(measured))
         .groupBy(*alike)
         .agg(F.count(F.lit(1)).alias("events"), F.sum("copies").alias("rows"))
     )
     names = small_frame(hops.sparkSession, pd.DataFrame({"publisher": list(places.publishers)}))
     known = names.withColumn("publisher_key", F.xxhash64("publisher"))
-    brokers = _where_set("at", ((F.lit(name), bit) for name, bit in of_broker.items()))
-    sent = _where_set(
-        "sent",
-        ((_link(F.lit(a), F.lit(b)), 1 << bit) for bit, (a, b) in enumerate(links)),
+    links = [
+        {"source": source, "target": target, "bit": 1 << bit}
+        for bit, (source, target) in enumerate(places.links or ())
+    ]
+    named = counted.withColumns(
+        {
+            "numbers": _known(_bits(places.brokers), _NUMBERS),
+            "links": _known(links, _BITS_OF_LINKS),
+        }
     )
-    nowhere = F.array().cast("array<struct<source: string, target: string>>")
-    return counted.join(F.broadcast(known), "publisher_key", "left").select(
+    return named.join(F.broadcast(known), "publisher_key", "left").select(
         "publisher",
         "content_key",
         "differ",
         "followed",
-        F.when(F.col("at").isNotNull(), brokers).alias("brokers"),
-        (sent if links else nowhere).alias("sent"),
+        F.expr(_BROKERS).alias("brokers"),
+        F.expr(_SENT).alias("sent"),
         (F.col("sent").bitwiseAND(F.lit(_OTHER_LINK)) != 0).alias("unforeseen"),
         "repeated",
         "events",
@@ -157,12 +169,7 @@ def _as_numbers(
     )
 
 
-def _numbered(
-    hops: DataFrame,
-    publications: DataFrame,
-    of_broker: Mapping[str, int],
-    of_link: Mapping[str, int],
-) -> DataFrame:
+def _numbered(hops: DataFrame, publications: DataFrame, places: VantagePoints) -> DataFrame:
     """Make one row per event: its publication, and its journey as the numbers ``at`` and ``sent``.
 
     Publications and hops are united as rows of one shape, so that they meet without being joined;
@@ -175,16 +182,18 @@ def _numbered(
         "whole": said_of_event(),
         "copies": F.lit(1).cast("bigint"),
     }
-    sent = F.aggregate(
-        "sent_to",
-        F.lit(0).cast("bigint"),
-        lambda bits, name: bits.bitwiseOR(_bit_of_link(name, of_broker, of_link)),
-    )
     of_hop = {
-        "at": _looked_up(F.col("broker"), of_broker),
-        "came_from": _looked_up(F.col("came_from"), of_broker),
-        "sent": sent,
+        "at": F.expr("element_at(numbers, broker)"),
+        "came_from": F.expr("element_at(numbers, came_from)"),
+        "sent": F.expr(_LINKS_TAKEN),
     }
+    of_link = _bits(_BETWEEN.join(link) for link in places.links or ())
+    hops = hops.withColumns(
+        {
+            "numbers": _known(_bits(places.brokers), _NUMBERS),
+            "links": _known(of_link, _NUMBERS),
+        }
+    )
     unknown = F.lit(None).cast("bigint")
     published = publications.select(
         "event",
@@ -231,31 +240,18 @@ def _link(source: Column, target: Column) -> Column:
     return F.struct(source.alias("source"), target.alias("target"))
 
 
-def _bit_of_link(
-    target: Column, of_broker: Mapping[str, int], of_link: Mapping[str, int]
-) -> Column:
-    """Give the bit of the link to a target; 0 of one that records no hops: nobody can tell."""
-    link = F.concat(F.col("broker"), F.lit(_BETWEEN), target)
-    unforeseen = F.when(target.isin(*of_broker), F.lit(_OTHER_LINK))
-    return F.coalesce(_looked_up(link, of_link), unforeseen, F.lit(0)).cast("bigint")
+def _bits(names: Iterable[str]) -> dict[str, int]:
+    """Give every name a bit of its own."""
+    return {name: 1 << bit for bit, name in enumerate(names)}
 
 
-def _looked_up(name: Column, numbers: Mapping[str, int]) -> Column:
-    """Look up the number of a name; null where it has none."""
-    if not numbers:
-        return F.lit(None).cast("bigint")
-    pairs = ((F.lit(key), F.lit(bit).cast("bigint")) for key, bit in numbers.items())
-    return F.element_at(F.create_map(*(each for pair in pairs for each in pair)), name)
-
-
-def _where_set(number: str, named: Iterable[tuple[Column, int]]) -> Column:
-    """List what the bits stand for that are set in a number."""
-    chosen = (F.when(F.col(number).bitwiseAND(F.lit(bit)) != 0, each) for each, bit in named)
-    return F.array_compact(F.array(*chosen))
+def _known(what: object, kind: str) -> Column:
+    """Make a constant of what is known before anything is read, however long it is."""
+    return F.from_json(F.lit(json.dumps(what)), kind)
 
 
 def sighting_statistics(
-    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
+    hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: VantagePoints
 ) -> DataFrame:
     """Count how far events came, by publisher and content: broker by broker and link by link.
 
@@ -286,23 +282,25 @@ def sighting_statistics(
 
 def _cells() -> Column:
     """List what a journey shows: that it was published, what it reached, where it got lost."""
-    nobody = F.lit(None).cast("string")
-
-    def cell(statistic: str, source: Column, target: Column) -> Column:
-        return F.struct(
-            F.lit(statistic).alias("statistic"), source.alias("source"), target.alias("target")
-        )
-
-    reached = F.transform("brokers", lambda broker: cell(REACHED, nobody, broker))
-    missed = F.filter("sent", lambda link: ~F.array_contains("brokers", link["target"]))
-    lost = F.transform(missed, lambda link: cell(LOST, link["source"], link["target"]))
-    nowhere = F.array(cell(LOST, F.col("publisher"), nobody))
-    journey = F.when(F.col("brokers").isNull(), nowhere).otherwise(F.concat(reached, lost))
-    published = F.array(cell(PUBLISHED, nobody, nobody))
+    journey = F.expr(
+        f"if(brokers is null, array({_cell(LOST, source='publisher')}), "
+        f"concat(transform(brokers, broker -> {_cell(REACHED, target='broker')}), "
+        "transform(filter(sent, link -> not array_contains(brokers, link.target)), "
+        f"link -> {_cell(LOST, 'link.source', 'link.target')})))"
+    )
+    published, unforeseen, repeated = (
+        F.expr(f"array({_cell(statistic)})") for statistic in (PUBLISHED, UNFORESEEN, REPEATED)
+    )
     nothing = F.slice(published, 1, 0)
     return F.concat(
         F.when(F.col("rows").isNotNull(), published).otherwise(nothing),
         F.when(F.col("followed"), journey).otherwise(nothing),
-        F.when(F.col("unforeseen"), F.array(cell(UNFORESEEN, nobody, nobody))).otherwise(nothing),
-        F.when(F.col("repeated"), F.array(cell(REPEATED, nobody, nobody))).otherwise(nothing),
+        F.when(F.col("unforeseen"), unforeseen).otherwise(nothing),
+        F.when(F.col("repeated"), repeated).otherwise(nothing),
     )
+
+
+def _cell(statistic: str, source: str = "null", target: str = "null") -> str:
+    """Write a cell in SQL: a statistic, and the names that it is about."""
+    ends = f"'source', string({source}), 'target', string({target})"
+    return f"named_struct('statistic', '{statistic}', {ends})"

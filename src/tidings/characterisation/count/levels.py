@@ -24,7 +24,7 @@ _QUEUE = ("queue", "part")
 # what it can be at least and at most.
 LEVEL_STATISTICS = (
     "queue string, part string, batch int, seconds double, entered bigint, done bigint, "
-    "redelivered bigint, waiting double, least_waiting double, most_waiting double"
+    "waiting double, least_waiting double, most_waiting double"
 )
 # Per queue: how it was polled; at which rate events leave while they are never out of work, seen
 # in how many departures; for how long nothing left although something was there.
@@ -40,8 +40,15 @@ DEADLINE_STATISTICS = (
     "queue string, batch int, within_s double, events double, on_time double, surely double, "
     "maybe double"
 )
-# What was dropped in each stretch between two resets, at its begin and end, by cause in JSON.
-DROP_STATISTICS = "queue string, part string, stretch bigint, first string, last string"
+# How counters stood at the first and the last poll of each batch, again after every reset
+# (``run``). Whatever lies between two such ends is a difference, so that batches of any parts of
+# the time can be put together; what was dropped is by cause, in JSON.
+END_STATISTICS = (
+    "queue string, part string, batch int, run bigint, polls bigint, first_ns bigint, "
+    "last_ns bigint, first_entered bigint, last_entered bigint, first_done bigint, "
+    "last_done bigint, first_redelivered bigint, last_redelivered bigint, first_dropped string, "
+    "last_dropped string"
+)
 
 
 def between_polls(levels: DataFrame) -> DataFrame:
@@ -50,7 +57,7 @@ def between_polls(levels: DataFrame) -> DataFrame:
         "part", F.coalesce("part", F.lit(""))
     )
     in_order = Rows.partitionBy(*_QUEUE).orderBy("at_ns", "entered", "done")
-    counters = ("at_ns", "entered", "done", "redelivered")
+    counters = ("at_ns", "entered", "done")
     paired = polled.withColumns({f"{name}_0": F.lag(name).over(in_order) for name in counters})
     is_reset = (F.col("entered") < F.col("entered_0")) | (F.col("done") < F.col("done_0"))
     stretch = F.sum(is_reset.cast("int")).over(in_order.rowsBetween(Rows.unboundedPreceding, 0))
@@ -67,7 +74,6 @@ def level_statistics(polls: DataFrame, window: TraceWindow) -> DataFrame:
     width_s = seconds(F.col("at_ns") - F.col("at_ns_0"))
     there, there_0 = F.col("entered") - F.col("done"), F.col("entered_0") - F.col("done_0")
     least = F.greatest(F.col("entered_0") - F.col("done"), F.lit(0))
-    again = F.greatest(F.col("redelivered") - F.col("redelivered_0"), F.lit(0))
     return (
         _compared(polls)
         .groupBy(*_QUEUE, window.batch(F.col("at_ns"), BATCHES).alias("batch"))
@@ -75,7 +81,6 @@ def level_statistics(polls: DataFrame, window: TraceWindow) -> DataFrame:
             F.sum(width_s).alias("seconds"),
             F.sum(F.col("entered") - F.col("entered_0")).alias("entered"),
             F.sum(F.col("done") - F.col("done_0")).alias("done"),
-            F.sum(again).alias("redelivered"),
             F.sum(width_s * (there + there_0) / 2.0).alias("waiting"),
             F.sum(width_s * least).alias("least_waiting"),
             F.sum(width_s * (F.col("entered") - F.col("done_0"))).alias("most_waiting"),
@@ -105,11 +110,20 @@ def poll_statistics(polls: DataFrame) -> DataFrame:
     )
 
 
-def drop_statistics(polls: DataFrame) -> DataFrame:
-    """Give the first and last counts of drops of each stretch, by cause."""
-    with_drops = polls.where(F.col("dropped").isNotNull())
-    return with_drops.groupBy(*_QUEUE, "stretch").agg(
-        F.min_by("dropped", "at_ns").alias("first"), F.max_by("dropped", "at_ns").alias("last")
+def end_statistics(polls: DataFrame, window: TraceWindow) -> DataFrame:
+    """Give counters as they stood at both ends of each batch; of :func:`between_polls`."""
+    order = F.struct("at_ns", "entered", "done")
+    ends = [
+        of(name, F.when(F.col(name).isNotNull(), order)).alias(f"{which}_{name}")
+        for name in ("entered", "done", "redelivered", "dropped")
+        for which, of in (("first", F.min_by), ("last", F.max_by))
+    ]
+    batch = window.batch(F.col("at_ns"), BATCHES).alias("batch")
+    return polls.groupBy(*_QUEUE, batch, F.col("stretch").alias("run")).agg(
+        F.count(F.lit(1)).alias("polls"),
+        F.min("at_ns").alias("first_ns"),
+        F.max("at_ns").alias("last_ns"),
+        *ends,
     )
 
 

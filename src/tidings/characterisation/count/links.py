@@ -21,6 +21,7 @@ from tidings.characterisation.count.cells import (
     with_reason,
 )
 from tidings.characterisation.count.hops import used_hops
+from tidings.characterisation.count.link_hours import by_length_and_hour
 from tidings.characterisation.count.outages import DURING, during_outages, without_outages
 from tidings.characterisation.fit.channels import crossed_links, well_probed
 from tidings.characterisation.statistics import (
@@ -48,13 +49,14 @@ LOSS_RUNS = (
 )
 
 
-def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
+def crossing_statistics(sent: DataFrame, arrived: DataFrame, *, hours: bool = False) -> DataFrame:
     """Count delays, in seconds, and losses of links from what both of their ends recorded.
 
     Reads ``sent`` (event, source, target, at_ns) and ``arrived`` (event, source, target, at_ns).
     A row of ``sent`` that names its target and has no arrival was lost; one that names none (null)
     meets whatever arrived from its source, and tells delays only. Where clocks disagree, an event
     may seem to arrive before it left: that is no delay, counted as ``early``, and tells of clocks.
+    With ``hours``, delays are also counted by hour of the week (:func:`split_hours`).
     """
     from_end, to_end = sent.alias("from_end"), arrived.alias("to_end")
     same = (
@@ -67,20 +69,21 @@ def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
         F.col("from_end.source").alias("source"),
         F.coalesce("from_end.target", "to_end.target").alias("target"),
         F.col("from_end.target").isNotNull().alias("named"),
+        F.col("from_end.at_ns").alias("sent_ns"),
         seconds(F.col("to_end.at_ns") - F.col("from_end.at_ns")).alias("delay_s"),
     )
     possible = F.when(F.col("delay_s") >= 0, F.col("delay_s"))
     lost = F.when(F.col("named"), F.col("delay_s").isNull().cast("bigint"))
-    return (
-        rows.where(F.col("target").isNotNull())
-        .groupBy(REASON, "source", "target", delay_bin(possible).alias("bin"))
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.sum(lost).alias("lost"),
-            *sample_sums(possible),
-            *apparent_sums(F.col("delay_s")),
-        )
-    )
+    sums = [
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(lost).alias("lost"),
+        *sample_sums(possible),
+        *apparent_sums(F.col("delay_s")),
+    ]
+    told = rows.where(F.col("target").isNotNull())
+    if hours:
+        return by_length_and_hour(told, F.col("sent_ns"), delay_bin(possible), sums)
+    return told.groupBy(REASON, "source", "target", delay_bin(possible).alias("bin")).agg(*sums)
 
 
 def sent_by_brokers(hops: DataFrame) -> DataFrame:
@@ -133,7 +136,8 @@ def crossings(
 ) -> DataFrame | None:
     """Count crossings of links that were used and not probed enough; None if there are no such.
 
-    ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
+    ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Delays are counted
+    by hour, too (:func:`split_hours`). Needs a join of hops
     by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
     and fewer than events that crossed. Counted is what brokers sent of the hops they used, whenever
     it arrived, but for what was sent during outages of the link or of its ends: that is theirs.
@@ -153,14 +157,15 @@ def crossings(
         arrived = arrived_at_brokers(good_rows(tables["hops"], HOPS))
         chosen = F.col("source").isin(senders)
         tried = during_outages(sent.where(chosen), "at_ns", tables, window, unprobed)
-        parts.append(crossing_statistics(without_outages(tried), arrived.where(chosen)))
+        tried = without_outages(tried)
+        parts.append(crossing_statistics(tried, arrived.where(chosen), hours=True))
     deliveries = _of_those_who_stay(tables["deliveries"], "subscriber", tables)
     received: DataFrame | None = arrived_at_subscribers(deliveries)
     probed_clients = {arc for arc in probed if arc[0] in brokers and arc[1] not in brokers}
     if probed_clients:
         received = _unprobed(deliveries, probed_clients)
     if received is not None:
-        parts.append(crossing_statistics(_left(used_here), received))
+        parts.append(crossing_statistics(_left(used_here), received, hours=True))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -217,12 +222,13 @@ def apparent_sums(apparent_s: Column) -> list[Column]:
     ]
 
 
-def probe_statistics(probes: DataFrame) -> DataFrame:
+def probe_statistics(probes: DataFrame, *, hours: bool = False) -> DataFrame:
     """Count delays, losses and times by the clocks of both ends of every probed link, in one pass.
 
     Those sent during an outage are set aside, where it is known of them. Probes that ended before
     they began are bad rows, and the ones that tell of clocks: they keep the names of their link,
-    which other bad rows lose. :func:`split_probes` parts both statistics.
+    which other bad rows lose. :func:`split_probes` parts both statistics. With ``hours``, delays
+    are also counted by hour of the week (:func:`split_hours`).
     """
     delay_s = seconds(F.col("received_ns") - F.col("sent_ns"))
     named = (F.col("source") != "") & (F.col("target") != "") & (F.col("sent_ns") >= 0)
@@ -238,14 +244,19 @@ def probe_statistics(probes: DataFrame) -> DataFrame:
         *(F.when(good | timed, F.col(name)).alias(name) for name in ("source", "target")),
         F.when(good, delay_s).alias("delay_s"),
         F.when(timed, delay_s).alias("apparent_s"),
+        "sent_ns",
     )
-    return rows.groupBy(REASON, "source", "target", delay_bin(F.col("delay_s")).alias("bin")).agg(
+    sums = [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(F.col("delay_s").isNull() & F.col(REASON).isNull()).alias("lost"),
         *sample_sums(F.col("delay_s")),
         F.count("apparent_s").alias("timed"),
         *apparent_sums(F.col("apparent_s")),
-    )
+    ]
+    length = delay_bin(F.col("delay_s"))
+    if hours:
+        return by_length_and_hour(rows, F.col("sent_ns"), length, sums)
+    return rows.groupBy(REASON, "source", "target", length.alias("bin")).agg(*sums)
 
 
 def split_probes(counts: pd.DataFrame) -> dict[str, pd.DataFrame]:

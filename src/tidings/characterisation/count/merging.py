@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tidings.characterisation.count.store import (
-    Part,
     Seam,
+    StorePart,
     load_partial,
     new_folder_name,
     save_partial,
@@ -19,6 +19,7 @@ from tidings.characterisation.count.store import (
     window_of,
 )
 from tidings.characterisation.fit.collected import wanted_throughout
+from tidings.characterisation.fit.queues import coarser_ends
 from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.statistics import (
     BATCHES,
@@ -44,7 +45,7 @@ _COPIES = "duplicates"  # which some tables have where there are any
 
 
 def laid_out(
-    store: Path, parts: Sequence[Part], seams: Sequence[Seam], steps: pd.DataFrame | None
+    store: Path, parts: Sequence[StorePart], seams: Sequence[Seam], steps: pd.DataFrame | None
 ) -> Iterator[Partial]:
     """Yield the statistics of some parts and seams, batches numbered from the first part on.
 
@@ -75,8 +76,8 @@ def without(partial: Partial, name: str) -> Partial:
 
 
 def put_together(
-    store: Path, parts: Sequence[Part], seams: Sequence[Seam], steps: pd.DataFrame | None
-) -> tuple[Part, tuple[Seam, ...]]:
+    store: Path, parts: Sequence[StorePart], seams: Sequence[Seam], steps: pd.DataFrame | None
+) -> tuple[StorePart, tuple[Seam, ...]]:
     """Write parts without a gap, and the seams between them, as one; gives it, and all seams.
 
     Sums are those of the parts. A batch of the new part is several of theirs. What lies on the
@@ -93,7 +94,7 @@ def put_together(
         tables[_GUESTS] = pd.DataFrame({"subscriber": churners}, dtype=object)
     folder = new_folder_name()
     save_partial(store / folder, replace(counted, tables=tables))
-    part = Part(
+    part = StorePart(
         folder=folder,
         from_ns=parts[0].from_ns,
         until_ns=parts[-1].until_ns,
@@ -146,6 +147,8 @@ def _coarsened(name: str, frame: pd.DataFrame, goes_to: Sequence[int]) -> pd.Dat
         rows = rows[rows["statistic"] != SCALES]
         bridges = _bridges(frame[frame["statistic"] == "ends"], goes_to)
         return merge_rows(name, [_in_batches(rows, goes_to), bridges])[list(rows.columns)]
+    if name == "levels":
+        return coarser_ends(_in_batches(rows, goes_to))
     return _runs(rows, goes_to)
 
 
@@ -192,7 +195,7 @@ def _runs(rows: pd.DataFrame, goes_to: Sequence[int]) -> pd.DataFrame:
 
 
 def _with_those_who_stayed(
-    loaded: Mapping[str, Partial], parts: Sequence[Part], rows: pd.DataFrame | None
+    loaded: Mapping[str, Partial], parts: Sequence[StorePart], rows: pd.DataFrame | None
 ) -> dict[str, Partial]:
     """Add to each part what those wanted in it who came or went in others only.
 

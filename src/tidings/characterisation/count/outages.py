@@ -13,7 +13,7 @@ from tidings.characterisation.count.cells import small_frame
 from tidings.characterisation.count.periods import checked_states
 from tidings.characterisation.statistics import Direction
 from tidings.traces.actions import bring_here
-from tidings.traces.lives import MOST_BUCKETS, Buckets
+from tidings.traces.lives import MOST_BUCKETS, TimeBuckets
 from tidings.traces.quarantine import REASON
 from tidings.traces.window import TraceWindow
 
@@ -113,6 +113,6 @@ def _down_arcs(components: Iterable[str], arcs: Iterable[Direction]) -> pd.DataF
     return pd.DataFrame(rows, columns=["source", "target", "component"])
 
 
-def _buckets(window: TraceWindow) -> Buckets:
+def _buckets(window: TraceWindow) -> TimeBuckets:
     width_ns = max(1, (window.until_ns - window.from_ns) // MOST_BUCKETS)
-    return Buckets(start_ns=window.from_ns, width_ns=width_ns, count=MOST_BUCKETS)
+    return TimeBuckets(start_ns=window.from_ns, width_ns=width_ns, count=MOST_BUCKETS)

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
-from pyspark.sql.window import WindowSpec
 
 from tidings.characterisation.count.cells import (
     count_cells,
     delay_bin,
+    hour_of_week,
     sample_sums,
     seconds,
     summed_up,
@@ -25,7 +25,6 @@ from tidings.characterisation.statistics import (
     SAMPLE,
     SCALE_SUMS,
     SCALES_NS,
-    WEEK_HOURS,
     WHOLE_NS,
 )
 from tidings.model.trace_tables import PUBLICATIONS
@@ -199,16 +198,15 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
     # Both what is put in order and what is grouped goes by these keys: rows are moved once.
     rows = good.select("publisher", batch.alias("batch"), "published_ns")
     rows = rows.repartition("publisher", "batch")
-    hour = F.pmod(_windows("published_ns", HOUR_NS), F.lit(WEEK_HOURS)).cast("int")
     intervals = rows.withColumns(
         {
             "before_ns": F.lag("published_ns").over(ordered),
             "place": F.row_number().over(ordered),
-            "hour": hour,
+            "hour": hour_of_week(F.col("published_ns")),
         }
     )
     interval_s = seconds(F.col("published_ns") - F.col("before_ns"))
-    intervals = intervals.withColumns({"interval_s": interval_s, **_first_places(ordered)})
+    intervals = intervals.withColumns({"interval_s": interval_s, **_first_places()})
     keys = ("publisher", "batch", "hour", delay_bin(F.col("interval_s")).alias("bin"))
     cells = intervals.groupBy(*keys).agg(
         *sample_sums(F.col("interval_s")),
@@ -240,14 +238,16 @@ def _instants(interval_s: Column) -> list[Column]:
     ]
 
 
-def _first_places(ordered: WindowSpec) -> dict[str, Column]:
+def _first_places() -> dict[str, Column]:
     """Find the number, in order, of the first event in the same window of time, by length."""
-    so_far = ordered.rowsBetween(Rows.unboundedPreceding, Rows.currentRow)
+    so_far = (
+        "over (partition by publisher, batch order by published_ns "
+        "rows between unbounded preceding and current row)"
+    )
 
     def first(length_ns: int) -> Column:
-        here, before = (_windows(name, length_ns) for name in ("published_ns", "before_ns"))
-        begins = F.col("before_ns").isNull() | (here != before)
-        return F.max(F.when(begins, F.col("place"))).over(so_far)
+        begins = f"before_ns is null or published_ns div {length_ns} <> before_ns div {length_ns}"
+        return F.expr(f"max(case when {begins} then place end) {so_far}")
 
     pairs = zip(SCALE_SUMS, SCALES_NS, strict=True)
     return {f"first_{name}": first(length_ns) for name, length_ns in pairs}
@@ -258,8 +258,9 @@ def _squares() -> list[Column]:
 
     The n-th event of a window adds n² − (n − 1)² = 2n − 1, whatever group of rows it is counted in.
     """
-    numbers = {name: F.col("place") - F.col(f"first_{name}") + 1 for name in SCALE_SUMS}
-    return [F.sum((2 * number - 1).cast("bigint")).alias(name) for name, number in numbers.items()]
+    return [
+        F.expr(f"sum(bigint(2 * (place - first_{name}) + 1))").alias(name) for name in SCALE_SUMS
+    ]
 
 
 def _with_scales(rows: DataFrame) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidings.characterisation.count.cells import row_counts
 from tidings.characterisation.count.histograms import histogram_statistics
@@ -12,13 +13,13 @@ from tidings.characterisation.count.levels import (
     curve_pieces,
     curve_statistics,
     deadline_statistics,
-    drop_statistics,
+    end_statistics,
     level_statistics,
     poll_statistics,
 )
 from tidings.characterisation.fit.censored import buckets_by_name
 from tidings.characterisation.fit.quality import COPY, QUALITY_COLUMNS, SET_ASIDE
-from tidings.characterisation.fit.queues import LevelCounts, Queue, read_queues
+from tidings.characterisation.fit.queues import CountedQueue, LevelCounts, read_queues
 from tidings.characterisation.fit.reported import Reported, asked_times_s
 from tidings.model.system import System
 from tidings.model.trace_tables import HISTOGRAMS, LEVELS, TraceTable
@@ -47,7 +48,16 @@ def count_reported(traces: Traces, base: System | None) -> Reported | None:
     )
 
 
-def _queues(traces: Traces, base: System | None) -> dict[str, Queue]:
+def count_ends(traces: Traces) -> pd.DataFrame:
+    """Count how queues' counters stood at both ends of batches, for parts that are put together.
+
+    Polls outside the window are of other parts.
+    """
+    rows = traces.tables[LEVELS.name].where(traces.window.holds(F.col("at_ns")))
+    return _collect(end_statistics(between_polls(rows), traces.window), traces, LEVELS)
+
+
+def _queues(traces: Traces, base: System | None) -> dict[str, CountedQueue]:
     polls = between_polls(traces.tables[LEVELS.name])
     pieces = curve_pieces(polls, traces.window)
     names = [] if base is None else [each.name for each in base.subscribers]
@@ -59,7 +69,7 @@ def _queues(traces: Traces, base: System | None) -> dict[str, Queue]:
             polls=_collect(poll_statistics(polls), traces, LEVELS),
             curves=_collect(curve_statistics(pieces), traces, LEVELS),
             deadlines=_collect(deadline_statistics(pieces, asked_s), traces, LEVELS),
-            drops=_collect(drop_statistics(polls), traces, LEVELS),
+            ends=_collect(end_statistics(polls, traces.window), traces, LEVELS),
         )
     )
 

@@ -40,7 +40,7 @@ from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
 CHANGES = "changes"  # of components, peers and subscriptions, as they are: folder in a part
-_VERSION = 4
+_VERSION = 5
 _LONGEST_S, _LATEST_NS = 1e12, 1 << 63  # of times in a catalogue
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin
@@ -48,7 +48,7 @@ _NAME = re.compile(rf"{_OURS}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class StorePart:
     """One part of the time: when it was observed, where it was read, which tables it had.
 
     ``batches_ns`` are the lengths of its batches where it was put together from shorter parts; else
@@ -84,7 +84,7 @@ class Seam:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class CarriedOver:
     """What later parts need to know of all parts up to a moment: nothing else is read of these.
 
     ``from_ns`` is since when it was watched without a gap, ``tables`` those of all these parts.
@@ -106,10 +106,10 @@ class Catalogue:
 
     margin_s: float
     settle_s: float = 0.0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StorePart, ...] = ()
     seams: tuple[Seam, ...] = ()
     periods: str | None = None
-    carried: Carried | None = None
+    carried: CarriedOver | None = None
 
     @property
     def folders(self) -> set[str]:
@@ -118,7 +118,7 @@ class Catalogue:
         carried = {self.carried.folder} if self.carried else set()
         return parts | carried | ({self.periods} if self.periods else set())
 
-    def uncarried(self, parts: Sequence[Part]) -> list[Part]:
+    def uncarried(self, parts: Sequence[StorePart]) -> list[StorePart]:
         """Select those of some parts that are later than what is carried."""
         until_ns = self.carried.until_ns if self.carried else -1
         return [part for part in parts if part.until_ns > until_ns]
@@ -139,10 +139,12 @@ def read_catalogue(store: Path) -> Catalogue | None:
         document = json_text.parse(read_text(path))
         if document.pop("version") != _VERSION:
             raise ValueError("another version")
-        parts = tuple(Part(**_with_tuples(each)) for each in document["parts"])
+        parts = tuple(StorePart(**_with_tuples(each)) for each in document["parts"])
         seams = tuple(Seam(**each) for each in document["seams"])
         carried_document = document.get("carried")
-        carried = None if carried_document is None else Carried(**_with_tuples(carried_document))
+        carried = (
+            None if carried_document is None else CarriedOver(**_with_tuples(carried_document))
+        )
         catalogue = Catalogue(**{**document, "parts": parts, "seams": seams, "carried": carried})
         _check_values(catalogue)
         _check_folders(store, catalogue)
@@ -188,7 +190,7 @@ def _check_values(catalogue: Catalogue) -> None:
         )
 
 
-def _check_times(of: Part | Carried) -> None:
+def _check_times(of: StorePart | CarriedOver) -> None:
     times_ns = (of.from_ns, of.until_ns)
     whole = all(type(each) is int and abs(each) < _LATEST_NS for each in times_ns)
     if not whole or of.from_ns > of.until_ns:
@@ -342,7 +344,7 @@ def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:
 
 
 def counted_subscriptions(
-    store: Path, parts: Sequence[Part], carried: Carried | None = None
+    store: Path, parts: Sequence[StorePart], carried: CarriedOver | None = None
 ) -> pd.DataFrame | None:
     """Count the steps of subscriptions of some parts, and of what was carried from others."""
     folders = [*([carried.folder] if carried else []), *(part.folder for part in parts)]
@@ -364,7 +366,7 @@ def extremes(folder: Path, column: str) -> list[tuple[int, int]]:
     return ends
 
 
-def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
+def stretches_of(parts: Sequence[StorePart]) -> list[list[StorePart]]:
     """Group parts that follow each other without a gap."""
     stretches = [[parts[0]]]
     for before, part in pairwise(parts):
@@ -375,7 +377,7 @@ def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
     return stretches
 
 
-def window_of(parts: Sequence[Part]) -> TraceWindow:
+def window_of(parts: Sequence[StorePart]) -> TraceWindow:
     """Make the window from the first part's beginning to the last one's end.
 
     It says how much of that nobody watched.

@@ -16,10 +16,11 @@ from tidings.traces.window import TraceWindow
 
 TEXTS = {
     "statistic", "reason", "publisher", "broker", "content", "came_from", "subscriber", "source",
-    "target", "action", "filter", "component", "path",
+    "target", "member", "action", "filter", "component", "path", "queue", "part", "first_dropped",
+    "last_dropped",
 }  # fmt: skip
 FLAGS = {"connected", "begun", "ended", "up", "first_lost", "last_lost"}
-GRIDS = {"bin", "lifetime_bin", "batch", "stretch"}
+GRIDS = {"bin", "lifetime_bin", "batch", "stretch", "run", "hour"}
 MOST_PLACES = 10**5  # in any of the grids, which have some hundred
 _TOTALS = ("total_s", "squares", "delay_total_s", "wait_total_s", "lifetime_total_s")
 _ROUNDING = 1e-6  # of a mean, in sums of which others were taken away
@@ -36,7 +37,7 @@ def check_there(tables: Collection[str], counted: Collection[str], *, periods: b
     wanted = [
         name
         for name, each in STATISTICS.items()
-        if each.periods == periods and (each.of is None or each.of in tables)
+        if each.periods == periods and not each.optional and (each.of is None or each.of in tables)
     ]
     missing = [name for name in wanted if name not in counted]
     if missing:

@@ -232,7 +232,8 @@ def _either_way(component: str) -> frozenset[str]:
 
 def _only_reported(path: str) -> bool:
     """Test whether a parameter is one whose uncertainty predictions cannot carry on."""
-    return ".content." in path or path.endswith(".loss_burst")
+    parts = (".content.", ".consumers.", ".delay_by_time.")
+    return path.endswith((".processing", ".loss_burst")) or any(part in path for part in parts)
 
 
 def check_base(base: System) -> None:

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from tidings.characterisation.fit.clocks import Apparent, ClockOffset
+from tidings.characterisation.fit.delay_days import DelayDay
 from tidings.characterisation.fit.laws import FittedLaw, fit_law, law_of_moments
 from tidings.characterisation.fit.parameters import Parameter, law_parameter
 from tidings.characterisation.fit.samples import EMPTY, sample_from_rows
 from tidings.characterisation.statistics import (
     CROSSING_STATISTICS,
+    HOUR_STATISTICS,
     LOST,
     Direction,
     adjoining,
 )
 from tidings.model.behaviour import Channel
+from tidings.model.daily_delays import DailyDelays
 from tidings.model.standard_errors import share_se
 from tidings.model.units import format_seconds
 
@@ -129,7 +132,16 @@ def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str
 
 def nothing_of_links() -> pd.DataFrame:
     """Make a statistic of crossings without rows."""
-    names = [column.strip().split(" ")[0] for column in CROSSING_STATISTICS.split(",")]
+    return _without_rows(CROSSING_STATISTICS)
+
+
+def nothing_by_hour() -> pd.DataFrame:
+    """Make a statistic of delays by hour without rows."""
+    return _without_rows(HOUR_STATISTICS)
+
+
+def _without_rows(columns: str) -> pd.DataFrame:
+    names = [column.strip().split(" ")[0] for column in columns.split(",")]
     return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
 
 
@@ -147,6 +159,7 @@ class FittedChannel:
     runs: LossRuns | None = None
     early: Apparent | None = None  # of times of which some were below 0
     spoilt: float = 0.0
+    day: DelayDay | None = None  # where delays follow the hour: ``delay`` is then without it
 
     @property
     def reliability(self) -> float | None:
@@ -183,15 +196,23 @@ class FittedChannel:
         return Channel(
             delay=base.delay if self.delay is None else self.delay.law,
             reliability=base.reliability if known is None else known,
+            delay_by_time=self._delay_by_time(base),
             loss_burst=base.loss_burst if self.runs is None else self.runs.shown_burst,
             bandwidth_bytes_per_s=base.bandwidth_bytes_per_s,
             network=base.network,
             failure=base.failure,
         )
 
+    def _delay_by_time(self, base: Channel) -> DailyDelays | None:
+        if self.delay is None:
+            return base.delay_by_time
+        return None if self.day is None else self.day.delays
+
     def parameters(self, path: str) -> list[Parameter]:
         """List mean delay, reliability and bursts of losses, under the path of the link."""
         fitted = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
+        if self.day is not None:
+            fitted += self.day.parameters(f"{path}.delay_by_time")
         if self.reliability is not None:
             fitted.append(
                 Parameter(
@@ -217,19 +238,28 @@ class FittedChannel:
 
 
 def fit_channels(
-    rows: pd.DataFrame, runs: Mapping[Direction, LossRuns] | None = None
+    rows: pd.DataFrame,
+    runs: Mapping[Direction, LossRuns] | None = None,
+    days: Mapping[Direction, DelayDay] | None = None,
 ) -> dict[Direction, FittedChannel]:
-    """Fit the channel of every directed link in a link statistic, with runs of losses if known."""
+    """Fit the channel of every directed link in a link statistic.
+
+    With runs of losses, and by time of day, where these are known.
+    """
     channels = {}
     good = rows[rows["source"].notna() & rows["target"].notna()]
     for (source, target), part in good.groupby(["source", "target"]):
         sample = sample_from_rows(part)
         is_known = part["lost"].notna().all()
+        day = (days or {}).get((str(source), str(target)))
+        if day is not None:
+            sample = day.at_one_time(sample)
         channels[str(source), str(target)] = FittedChannel(
             tried=int(part["rows"].sum()),
             lost=int(part["lost"].sum()) if is_known else None,
             delay=fit_law(sample) if sample.count else None,
             runs=(runs or {}).get((str(source), str(target))),
+            day=day,
         )
     return channels
 
@@ -281,9 +311,9 @@ def by_clocks(
         if apparent is not None and apparent.early:
             channel = replace(channel, early=apparent)
         if apparent is not None and offset is not None and offset.differs and offset.is_bounded:
-            channel = replace(channel, delay=_less(apparent, offset))
+            channel = replace(channel, delay=_less(apparent, offset), day=None)
         elif apparent is not None and apparent.early_matter:
-            channel = replace(channel, delay=None)
+            channel = replace(channel, delay=None, day=None)
         corrected[arc] = channel
     return corrected
 
@@ -362,7 +392,18 @@ def _surest(candidates: list[FittedChannel]) -> FittedChannel:
         runs=runs,
         early=of_delays.early,
         spoilt=of_losses.spoilt,
+        day=of_delays.day,
     )
+
+
+def day_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
+    """Note the links whose delays follow the hour of the day, and how well that describes them."""
+    return [
+        f"delays from {source} to {target} follow the hour of the day: {channel.day}; they are "
+        "fitted as such, and predicted by simulation"
+        for (source, target), channel in sorted(channels.items())
+        if channel.day is not None
+    ]
 
 
 def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:

@@ -27,12 +27,16 @@ class Statistics:
     hops: pd.DataFrame
     deliveries: pd.DataFrame
     crossings: pd.DataFrame
+    crossing_hours: pd.DataFrame
     sightings: pd.DataFrame
     contents: Contents
     bad_contents: int  # publications whose content is no event
     bad_texts: tuple[str, ...] = ()  # of their contents
+    handlings: pd.DataFrame | None = None  # by members of groups
+    pickups: pd.DataFrame | None = None  # of those, by how many others were busy
     subscriptions: pd.DataFrame | None = None
     probes: pd.DataFrame | None = None
+    probe_hours: pd.DataFrame | None = None
     loss_runs: pd.DataFrame | None = None
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None

@@ -12,7 +12,8 @@ from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS, parameter_table
 from tidings.characterisation.fit.quality import COVERAGE_COLUMNS, QUALITY_COLUMNS
-from tidings.characterisation.fit.reported import Reported, add_reported, system_of_queues
+from tidings.characterisation.fit.queue_systems import system_of_queues, with_queues
+from tidings.characterisation.fit.reported import Reported, add_reported
 from tidings.characterisation.fit.stationarity import STATIONARITY_COLUMNS
 from tidings.characterisation.fit.traffic import TRAFFIC_COLUMNS
 from tidings.characterisation.fit.traffic_notes import DISPERSION_COLUMNS
@@ -32,17 +33,24 @@ def fit_reported(reported: Reported, observed: Observed, base: System | None) ->
             "counts; wants either"
         )
     system = base or system_of_queues(reported)
-    return with_reported(_unmeasured(system, observed), reported)
+    return with_reported(_unmeasured(system, observed), reported, system)
 
 
-def with_reported(fitted: Characterisation, reported: Reported) -> Characterisation:
-    """Add to a fit whatever brokers report of what traces do not tell."""
+def with_reported(
+    fitted: Characterisation, reported: Reported, base: System | None
+) -> Characterisation:
+    """Add to a fit whatever brokers report of what traces do not tell.
+
+    Of whom traces have not one delivery, they tell nothing: what it is handed is not recorded.
+    Queues that are in no trace are added, unless ``base`` says what the system is.
+    """
+    system, said = (fitted.system, ()) if base else with_queues(fitted.system, reported)
     seen = fitted.measured.subscribers
-    traced = set(seen.loc[seen["events"] > 0, "subscriber"].astype(str))
+    traced = set(seen.loc[seen["delivered"] > 0, "subscriber"].astype(str))
     learnt = set(fitted.parameters["path"].astype(str))
-    added = add_reported(fitted.system, reported, traced=traced, learnt=learnt)
+    added = add_reported(system, reported, traced=traced, learnt=learnt)
     new = [row["subscriber"] for row in added.rows]
-    notes = (*fitted.notes, *added.notes)
+    notes = (*fitted.notes, *said, *added.notes)
     outcome = replace(
         fitted.measured,
         subscribers=_together(

@@ -33,6 +33,7 @@ class _Aside:
 
     rows: dict[tuple[str, str], int] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=dict)
+    homeless: dict[str, int] = field(default_factory=dict)  # publications, by the broker they name
 
     def add(self, table: str, reason: str, rows: int, names: Iterable[str]) -> None:
         if rows:
@@ -43,10 +44,22 @@ class _Aside:
         counts: dict[str, int] = {}
         for (_, reason), rows in self.rows.items():
             counts[reason] = counts.get(reason, 0) + rows
-        return tuple(
-            f"{rows} rows contradict most others and were set aside, of "
-            f"{few(sorted(self.names[reason]))}: {reason}. Correct them if they are right"
-            for reason, rows in counts.items()
+        return (
+            tuple(
+                f"{rows} rows contradict most others and were set aside, of "
+                f"{few(sorted(self.names[reason]))}: {reason}. Correct them if they are right"
+                for reason, rows in counts.items()
+            )
+            + self._of_homeless()
+        )
+
+    def _of_homeless(self) -> tuple[str, ...]:
+        if not self.homeless:
+            return ()
+        return (
+            f"{sum(self.homeless.values())} publications name {few(sorted(self.homeless))} as "
+            "their broker, which no other rows know: they are counted as published, and are at "
+            "home where their publishers' other rows say. Correct the name if it is right",
         )
 
 
@@ -170,6 +183,9 @@ def _without_brokers(seen: Statistics, names: set[str], reason: str, aside: _Asi
     # A publication there is one all the same: its home is what its other rows say.
     elsewhere = published.loc[~published["broker"].isin(names), "publisher"]
     lone = set(homes["publisher"]) - set(elsewhere)
+    kept = homes[~homes["publisher"].isin(lone)]
+    for name, rows in kept.groupby("broker")["rows"].sum().items():
+        aside.homeless[str(name)] = aside.homeless.get(str(name), 0) + int(rows)
     seen = replace(
         seen,
         hops=seen.hops[~seen.hops["broker"].isin(names)],

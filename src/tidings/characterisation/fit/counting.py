@@ -33,7 +33,7 @@ from tidings.characterisation.fit.measured import (
     tallies,
 )
 from tidings.characterisation.fit.subscribers import changed_subscribers
-from tidings.characterisation.statistics import BATCHES, Direction, Window
+from tidings.characterisation.statistics import BATCHES, Direction, ObservedWindow
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import System
 
@@ -43,10 +43,11 @@ class Observed:
     """What must be known of traces besides their statistics: what was there, and when."""
 
     tables: Collection[str]
-    window: Window
+    window: ObservedWindow
     source: str
     notes: tuple[str, ...] = ()
     sampled: float = 1.0  # share of all events that were recorded, chosen at random
+    reported: frozenset[str] = frozenset()  # queues and brokers of which there are counters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def count(
     system: System,
     channels: Mapping[Direction, FittedChannel],
     traces: Observed,
-    measured: Window,
+    measured: ObservedWindow,
     nameless: float = 0.0,
 ) -> Count:
     """Count what became of events published in ``measured``, by subscriber, pair, broker and link.
@@ -106,7 +107,7 @@ def count(
 
 
 def measured_outcome(
-    counted: Count, traces: Observed, measured: Window, notes: tuple[str, ...]
+    counted: Count, traces: Observed, measured: ObservedWindow, notes: tuple[str, ...]
 ) -> Outcome:
     """Make the outcome, with where it comes from and what its reader must know."""
     provenance: dict[str, Any] = {

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tidings.characterisation.statistics import WEEK_HOURS, Window, sums_at
+from tidings.characterisation.statistics import WEEK_HOURS, ObservedWindow, sums_at
 from tidings.model.arrays import Floats
 from tidings.model.behaviour import DailyRates
 
@@ -58,7 +58,7 @@ class Day:
         sums = np.convolve(twice, np.ones(hours), mode="valid")
         return float(sums.max() / self.by_hour.sum())
 
-    def expected(self, window: Window, parts: int) -> Floats:
+    def expected(self, window: ObservedWindow, parts: int) -> Floats:
         """Compute the events expected in each of so many equal parts of a window without gaps."""
         hour_ns = int(HOUR_S * 1e9)
         first, last = window.from_ns // hour_ns, -(-window.until_ns // hour_ns)
@@ -74,7 +74,7 @@ class Day:
         return float(self.per_s.var())
 
 
-def watched_s(window: Window) -> Floats:
+def watched_s(window: ObservedWindow) -> Floats:
     """Compute the seconds of each hour of the week in a window, from the first hour of 1970 on."""
     hour_ns = int(HOUR_S * 1e9)
     first, last = window.from_ns // hour_ns, -(-window.until_ns // hour_ns)
@@ -85,7 +85,7 @@ def watched_s(window: Window) -> Floats:
     return watched
 
 
-def find_day(rows: pd.DataFrame, window: Window) -> Day | None:
+def find_day(rows: pd.DataFrame, window: ObservedWindow) -> Day | None:
     """Find the hours that a publisher follows; None where none, or nobody could tell.
 
     ``rows`` are those of one publisher by hour of the week. Rates of one hour over the days of a
@@ -102,14 +102,14 @@ def find_day(rows: pd.DataFrame, window: Window) -> Day | None:
     hours = [table[full[:, hour], hour] for hour in range(DAY_HOURS)]
     if min(len(each) for each in hours) < 1 or full.sum() < DAY_HOURS + 2:
         return None
-    if not _differ(hours) and not _differ(list(table[full.all(axis=1)])):
+    if not differ(hours) and not differ(list(table[full.all(axis=1)])):
         return None
     if days >= LEAST_WEEKS * WEEK_DAYS and full.all():
         return Day(per_s=rate)
     return Day(per_s=np.array([each.mean() for each in hours]))
 
 
-def _differ(groups: list[Floats]) -> bool:
+def differ(groups: list[Floats]) -> bool:
     """Test whether the means of some groups of rates differ by more than chance."""
     several = [each for each in groups if len(each) > 1]
     if len(several) < 2:

@@ -14,7 +14,7 @@ from tidings.characterisation.statistics import (
     SCALE_SUMS,
     SCALES_NS,
     WHOLE_NS,
-    Window,
+    ObservedWindow,
     sums_at,
 )
 from tidings.model.arrays import Bools, Floats
@@ -65,7 +65,7 @@ class Batches:
         return float(self.columns[column].sum())
 
 
-def batches_of(intervals: pd.DataFrame, window: Window) -> Iterator[Batches]:
+def batches_of(intervals: pd.DataFrame, window: ObservedWindow) -> Iterator[Batches]:
     """Give the batches of every publisher, from the rows of the statistic of intervals."""
     ends, scales = (
         intervals[intervals["statistic"] == statistic] for statistic in ("ends", "scales")
@@ -89,7 +89,7 @@ def batches_of(intervals: pd.DataFrame, window: Window) -> Iterator[Batches]:
         )
 
 
-def _squared_lengths(window: Window, count: int) -> Floats:
+def _squared_lengths(window: ObservedWindow, count: int) -> Floats:
     """Sum the squared lengths, in s², of the windows of each length: [length, batch].
 
     Windows begin at whole multiples of their length since 1970 and are cut at the ends of batches.

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tidings.characterisation.fit.laws import FittedLaw
 from tidings.model.delay_grid import EDGES_S
-from tidings.model.study import Curves, Grid, Points, Section
+from tidings.model.study import Curves, Points, Section, TextTable
 from tidings.model.units import format_seconds
 
 MOST_LAWS = 8  # that are drawn, those that fit worst first
@@ -76,7 +76,7 @@ def quality_sections(  # noqa: PLR0913 (what there is to show, each a table)
     return tuple(sections)
 
 
-def _kinds(traffic: pd.DataFrame) -> Grid:
+def _kinds(traffic: pd.DataFrame) -> TextTable:
     rows = traffic.assign(
         over=traffic["scale_s"].map(format_seconds),
         events=traffic["events"].map("{:,}".format),
@@ -86,26 +86,26 @@ def _kinds(traffic: pd.DataFrame) -> Grid:
     return _grid("When publishers publish", shown.head(MOST_KINDS), names=2)
 
 
-def _rows(quality: pd.DataFrame) -> Grid:
+def _rows(quality: pd.DataFrame) -> TextTable:
     rows = quality.assign(rows=quality["rows"].map("{:,}".format))
     return _grid("Rows of the traces", rows[["table", "fate", "reason", "rows"]], names=3)
 
 
-def _set_aside(examples: pd.DataFrame) -> Grid:
+def _set_aside(examples: pd.DataFrame) -> TextTable:
     place = examples["file"].astype(str) + ":" + examples["line"].astype(str)
     rows = examples.assign(**{"file and line": place})
     shown = rows[["table", "reason", "file and line", "text"]]
     return _grid("Some rows that were set aside", shown, names=4)
 
 
-def _covered(coverage: pd.DataFrame) -> Grid:
+def _covered(coverage: pd.DataFrame) -> TextTable:
     shares = coverage["share"].map(lambda share: "—" if np.isnan(share) else f"{share:.2%}")
     counts = {name: coverage[name].map("{:,}".format) for name in ("number", "of")}
     rows = coverage.assign(**counts, share=shares)
     return _grid("Coverage", rows[["what", "number", "of", "share"]])
 
 
-def _offsets(clocks: pd.DataFrame) -> Grid:
+def _offsets(clocks: pd.DataFrame) -> TextTable:
     def bound(offset_s: float) -> str:
         return "—" if np.isnan(offset_s) else format_seconds(offset_s)
 
@@ -122,10 +122,10 @@ def _offsets(clocks: pd.DataFrame) -> Grid:
     return _grid("How far clocks may differ", shown.set_axis(titles, axis="columns"), names=2)
 
 
-def _grid(title: str, cells: pd.DataFrame, *, names: int = 1) -> Grid:
+def _grid(title: str, cells: pd.DataFrame, *, names: int = 1) -> TextTable:
     """Make a table as it is shown: every cell as a text."""
     rows = tuple(tuple(map(str, row)) for row in cells.itertuples(index=False, name=None))
-    return Grid(title=title, columns=tuple(map(str, cells.columns)), rows=rows, names=names)
+    return TextTable(title=title, columns=tuple(map(str, cells.columns)), rows=rows, names=names)
 
 
 def _misfit(fitted: FittedLaw) -> float:

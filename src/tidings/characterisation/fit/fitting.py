@@ -20,6 +20,7 @@ from tidings.characterisation.fit.channels import (
     FittedChannel,
     burst_notes,
     by_clocks,
+    day_notes,
     early_notes,
     fit_channels,
     loss_runs,
@@ -38,8 +39,10 @@ from tidings.characterisation.fit.connectivity import (
 )
 from tidings.characterisation.fit.contradictions import without_contradictions
 from tidings.characterisation.fit.counting import Observed, count, measured_outcome
+from tidings.characterisation.fit.delay_days import find_delay_days
 from tidings.characterisation.fit.failures import ever_down, failing_together, fit_failures
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.groups import who_handle, with_groups
 from tidings.characterisation.fit.measured import waiting_parameters
 from tidings.characterisation.fit.parameters import (
     Parameter,
@@ -79,14 +82,14 @@ from tidings.characterisation.fit.traffic_notes import (
     traffic_notes,
     traffic_table,
 )
-from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
+from tidings.characterisation.statistics import TOO_EARLY, Direction, ObservedWindow
 from tidings.errors import InvalidTracesError
 from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber, System
 
 
 def fit(
-    traces: Observed, seen: Statistics, measured: Window, base: System | None
+    traces: Observed, seen: Statistics, measured: ObservedWindow, base: System | None
 ) -> Characterisation:
     """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
     every = seen
@@ -94,13 +97,19 @@ def fit(
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     clocks = read_clocks(seen.clocks, seen.crossings)
-    probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
+    probe_days = {} if seen.probe_hours is None else find_delay_days(seen.probe_hours, measured)
+    fitted_probes = fit_channels(probed, runs, probe_days)
+    probed_channels = by_clocks(fitted_probes, clocks.probed, clocks.offsets)
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
-    wanting = find_subscribers(seen.subscriptions, base, traces.window)
+    wanting = find_subscribers(seen.subscriptions, base, traces.window, reported=traces.reported)
     quality = quality_table(every, bad_filters=wanting.bad_rows, contradicting=contradicting)
     spoilt = spoilt_shares(quality)
-    crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
+    handling = who_handle(seen.handlings)  # what is received then says nothing of the link
+    of_events = fit_channels(seen.crossings, days=find_delay_days(seen.crossing_hours, measured))
+    crossed = {
+        arc: each for arc, each in of_events.items() if arc not in enough and arc[1] not in handling
+    }
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
     followed = measured.seconds / traces.window.seconds
     sighted = sighted_channels(seen.sightings, seen.hops, ever_down(seen.states), followed)
@@ -125,10 +134,12 @@ def fit(
     together = () if seen.states is None else failing_together(seen.states, failures)
     fitted = fit_network(seen.hops, channels, homes, base)
     network = with_failures(fitted, failures, together)
-    clients = with_links(wanting.subscribers, channels)
+    groups = with_groups(wanting.subscribers, seen.handlings, seen.pickups, base)
+    clients = with_links(groups.subscribers, channels)
     peers = _coming_and_going(seen, publishers, clients)
     parameters = [
-        *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
+        *network.parameters, *publishers.parameters, *groups.parameters, *clients.parameters,
+        *peers.parameters,
     ]  # fmt: skip
     with _noted(contradicted, wanting.notes, network.notes, publishers.notes):
         system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
@@ -149,9 +160,9 @@ def fit(
     drifting = steady[steady["publisher"].isin(undescribed)] if traffic else steady
     notes = (
         *traces.notes, *seen.notes, *contradicted, *spoilt_notes(spoilt),
-        *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
+        *wanting.notes, *network.notes, *publishers.notes, *groups.notes, *clients.notes,
         *peers.notes, *drift_notes(drifting), *traffic_notes(traffic), *moving_together,
-        *unsure, *burst_notes(probed_channels), *unfitted_notes(parameters),
+        *unsure, *burst_notes(probed_channels), *day_notes(channels), *unfitted_notes(parameters),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip

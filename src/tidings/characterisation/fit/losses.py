@@ -143,7 +143,8 @@ def own_losses(
     """Count what is missing at subscribers and was not lost before it came to their home brokers.
 
     Nobody can tell of those who subscribe and leave, which loses what is on its way, of those with
-    a limited buffer, nor where brokers drop what has expired.
+    a limited buffer, of groups, whose queues may drop events, nor where brokers drop what has
+    expired.
     """
     size = len(system.subscribers)
     tried, arrived = np.zeros(size), np.zeros(size)
@@ -152,7 +153,8 @@ def own_losses(
         tried += np.maximum(tally.wanted.sum(axis=1) - lost, 0.0)
         arrived += tally.delivered.sum(axis=1)
     unlimited = [
-        each.connectivity is None or each.connectivity.buffer is None for each in system.subscribers
+        each.consumers is None and (each.connectivity is None or each.connectivity.buffer is None)
+        for each in system.subscribers
     ]
     known = np.array(unlimited, dtype=np.bool_) & ~is_churner & (arrived > 0)
     known &= system.expired == "at subscriber"
@@ -162,11 +164,11 @@ def own_losses(
 def certain_clients(system: System, tables: Collection[str], failed: frozenset[str]) -> list[bool]:
     """Test whose own link is the only way to lose what its home broker has.
 
-    Not of those who come and go, or whose home failed.
+    Not of groups, of those who come and go, or whose home failed.
     """
     away = _OF_CLIENTS in tables
     return [
-        not away and each.connectivity is None and each.at not in failed
+        not away and each.connectivity is None and each.consumers is None and each.at not in failed
         for each in system.subscribers
     ]
 

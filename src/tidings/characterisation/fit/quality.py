@@ -83,6 +83,9 @@ def quality_table(
         good = frame["reason"].isna()
         found_late = late.get(table, {})
         duplicates = _copied(seen) if table == "publications" else _duplicates(frame[good])
+        if table == "deliveries" and seen.handlings is not None:
+            handled = seen.handlings[seen.handlings["statistic"] == "shares"]
+            duplicates += int(handled["duplicates"].sum())
         used = int(frame.loc[good, "rows"].sum()) - sum(found_late.values()) - duplicates
         rows.append((table, "used", "", used))
         rows += [(table, SET_ASIDE, why, number) for why, number in found_late.items() if number]

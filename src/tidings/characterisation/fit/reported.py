@@ -17,20 +17,18 @@ import pandas as pd
 
 from tidings.characterisation.fit.censored import Buckets, CensoredFit, fit_buckets
 from tidings.characterisation.fit.parameters import HISTOGRAMS, LEVELS, Parameter
-from tidings.characterisation.fit.queues import InTime, Queue
+from tidings.characterisation.fit.queues import CountedQueue, Counters, InTime
 from tidings.characterisation.fit.sojourns import service_of_sojourn_s
 from tidings.model.behaviour import Service
 from tidings.model.delay_grid import EDGES_S, Histogram
 from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.naming import few
 from tidings.model.outcome import CAUSES, QUANTILES, table
-from tidings.model.reading import from_document
 from tidings.model.standard_errors import share_se
 from tidings.model.system import Broker, Subscriber, System
 
 DELAY, SERVICE = "delay", "service"
 _ENOUGH = 100  # departures of a queue that was never out of work, to know how fast it is
-_BROKER = "broker"
 _WIDE = 0.2  # of a share: with a wider bound the curves do not tell
 # What brokers call their causes, as outcomes have them.
 _CAUSES = {
@@ -43,7 +41,7 @@ _CAUSES = {
 class Reported:
     """What brokers report: queues, histograms by name and what they are of, rows by fate."""
 
-    queues: Mapping[str, Queue] = field(default_factory=dict)
+    queues: Mapping[str, CountedQueue] = field(default_factory=dict)
     buckets: Mapping[tuple[str, str], Buckets] = field(default_factory=dict)
     quality: pd.DataFrame = field(default_factory=pd.DataFrame)
     window_s: float = math.nan  # for how long histograms were watched
@@ -77,27 +75,6 @@ def asked_times_s(system: System | None, names: Iterable[str]) -> tuple[float, .
     """List all fixed times within which anybody wants events, in seconds."""
     laws = {law for name in names for law in deadlines_of(system, name)}
     return tuple(sorted({law.value_s for law in laws if isinstance(law, Deterministic)}))
-
-
-def system_of_queues(reported: Reported) -> System:
-    """Make a system of these queues alone: one broker that takes no time, Poisson arrivals."""
-    publishers, subscribers = {}, {}
-    for name in sorted(reported.names):
-        queue = reported.queues.get(name)
-        events = [each.events for (of, _), each in reported.buckets.items() if of == name]
-        rate = queue.rate_per_s if queue is not None else max(events) / reported.window_s
-        if rate > 0:
-            content = {"event": {"queue": name}}
-            every = {"exponential": f"{1.0 / rate!r}s"}
-            publishers[f"into {name}"] = {"at": _BROKER, "every": every, "content": content}
-            subscribers[name] = {"at": _BROKER, "wants": {"queue": name}}
-    document = {
-        "tidings": 1,
-        "brokers": {_BROKER: {}},
-        "publishers": publishers,
-        "subscribers": subscribers,
-    }
-    return from_document(document, "the system of the queues that were reported")
 
 
 def add_reported(
@@ -178,19 +155,20 @@ def _learn(subscriber: Subscriber, reported: Reported, *, of_path: bool) -> _Lea
     parameters: list[Parameter] = []
     notes: list[str] = []
     if queue is not None:
-        parameters += _of_counters(queue)
+        parameters += [*_of_counters(queue), *counter_parameters(name, queue.counters)]
     if served is not None:
         fitted = fit_buckets(served)
         parameters.append(_of_histogram(f"subscribers.{name}.processing", served, fitted))
         subscriber = replace(subscriber, processing=fitted.law)
+    elif delayed is not None and of_path:
+        fitted = fit_buckets(delayed)
+        parameters.append(_of_histogram(f"subscribers.{name}.link.delay", delayed, fitted))
+        link = replace(subscriber.link, delay=fitted.law)
+        subscriber = replace(subscriber, link=link, processing=None)
     elif queue is not None and queue.events > 0 and queue.mean_s > 0:
         parameter, law = _handling(queue, subscriber)
         parameters.append(parameter)
         subscriber = replace(subscriber, processing=law)
-    elif delayed is not None and of_path:
-        fitted = fit_buckets(delayed)
-        parameters.append(_of_histogram(f"subscribers.{name}.link.delay", delayed, fitted))
-        subscriber = replace(subscriber, link=replace(subscriber.link, delay=fitted.law))
     elif delayed is not None:
         notes.append(
             f"subscriber '{name}': its histogram of delays is measured and not fitted, because "
@@ -200,7 +178,7 @@ def _learn(subscriber: Subscriber, reported: Reported, *, of_path: bool) -> _Lea
     return _Learnt(subscriber=subscriber, parameters=parameters, notes=notes)
 
 
-def _of_counters(queue: Queue) -> Iterator[Parameter]:
+def _of_counters(queue: CountedQueue) -> Iterator[Parameter]:
     """Yield the rate, per second, and the mean time in the queue, in seconds.
 
     They are no numbers of the system itself.
@@ -225,7 +203,20 @@ def _of_counters(queue: Queue) -> Iterator[Parameter]:
     )
 
 
-def _handling(queue: Queue, subscriber: Subscriber) -> tuple[Parameter, Law]:
+def counter_parameters(name: str, counters: Counters) -> Iterator[Parameter]:
+    """Yield the shares of a queue's events that were handed out again, and dropped, by cause."""
+    for what, share, error, _ in counters.shares():
+        yield Parameter(
+            path=f"queues.{name}.{what}",
+            estimate=share,
+            standard_error=error,
+            count=counters.events,
+            unit="of events",
+            source=LEVELS,
+        )
+
+
+def _handling(queue: CountedQueue, subscriber: Subscriber) -> tuple[Parameter, Law]:
     """Estimate the time to handle an event, in seconds.
 
     It follows from how fast a backlog shrinks, else from the model's mean wait.
@@ -372,7 +363,7 @@ def _by_histogram(buckets: Buckets, law: Law, laws: tuple[Law, ...]) -> InTime:
     )
 
 
-def _by_curves(queue: Queue, laws: tuple[Law, ...]) -> InTime:
+def _by_curves(queue: CountedQueue, laws: tuple[Law, ...]) -> InTime:
     fixed = [each.value_s for each in laws if isinstance(each, Deterministic)]
     if laws and len(fixed) == len(laws) and min(fixed) in queue.in_time:
         return queue.in_time[min(fixed)]

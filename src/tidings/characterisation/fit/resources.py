@@ -118,7 +118,7 @@ class Bandwidths:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wires:
+class LearntWires:
     """The queue and speed of every way that has one."""
 
     centres: tuple[Centre, ...]
@@ -126,10 +126,10 @@ class Wires:
     bytes_per_s: Mapping[Direction, float]
 
 
-def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> Wires:
+def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> LearntWires:
     """Find the wires of some directions; refuse names that are no links."""
     if given.shared_bytes_per_s is not None:
-        return Wires(
+        return LearntWires(
             centres=(Centre(name=SHARED),),
             centre_of=dict.fromkeys(directions, 0),
             bytes_per_s=dict.fromkeys(directions, given.shared_bytes_per_s),
@@ -142,7 +142,7 @@ def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> Wires:
                 f"no events crossed a link '{name}'; wants one of {listed}, or {ALL}"
             )
     speeds = {arc: speed for arc in directions if (speed := _speed(given, arc)) is not None}
-    return Wires(
+    return LearntWires(
         centres=tuple(Centre(name="--".join(arc)) for arc in speeds),
         centre_of={arc: at for at, arc in enumerate(speeds)},
         bytes_per_s=speeds,
@@ -157,7 +157,11 @@ def _speed(given: Bandwidths, arc: Direction) -> float | None:
 
 
 def transfers(
-    wires: Wires, links: Sequence[Direction], used: Sequence[int], sizes: pd.DataFrame, flow: str
+    wires: LearntWires,
+    links: Sequence[Direction],
+    used: Sequence[int],
+    sizes: pd.DataFrame,
+    flow: str,
 ) -> Iterator[tuple[int, Law]]:
     """Yield how long wires are busy with a message of a flow, for those directions it uses."""
     chosen = [at for at in used if links[at] in wires.centre_of]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from tidings.characterisation.fit.channels import FittedChannel
 from tidings.characterisation.fit.parameters import Parameter
-from tidings.characterisation.statistics import BAD_FILTER, Direction, Window
+from tidings.characterisation.statistics import BAD_FILTER, Direction, ObservedWindow
 from tidings.model import json_text
 from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place
@@ -36,9 +36,16 @@ class FoundSubscribers:
 
 
 def find_subscribers(
-    rows: pd.DataFrame | None, base: System | None, window: Window
+    rows: pd.DataFrame | None,
+    base: System | None,
+    window: ObservedWindow,
+    *,
+    reported: Collection[str] = (),
 ) -> FoundSubscribers:
-    """Find everybody who subscribed, all filters as one; without a table, those of ``base``."""
+    """Find everybody who subscribed, all filters as one; without a table, those of ``base``.
+
+    Those of ``base`` are there, too, of whose queues there are reports.
+    """
     if rows is None:
         note = (
             "there are no subscriptions in the traces: subscribers and filters are taken "
@@ -64,7 +71,9 @@ def find_subscribers(
         old = known.get(name)
         given = Subscriber(name=name, at=str(latest["broker"]), wants=wants)
         subscribers.append(replace(old, at=given.at, wants=wants) if old else given)
-    silent = sorted(set(known) - {each.name for each in subscribers})
+    unheard = {name: known[name] for name in sorted(set(known) - {s.name for s in subscribers})}
+    subscribers += [each for name, each in unheard.items() if name in reported]
+    silent = [name for name in unheard if name not in reported]
     if silent:
         notes.append(
             f"subscribers of the base system that never subscribed: {few(silent)}; left out"
@@ -148,7 +157,7 @@ def _either(filters: list[Filter]) -> Filter:
     return Filter(conjunctions=tuple(one for each in filters for one in each.conjunctions))
 
 
-def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
+def changed_subscribers(rows: pd.DataFrame | None, window: ObservedWindow) -> list[str]:
     """List those whose subscriptions came or went while we watched."""
     if rows is None:
         return []
@@ -158,7 +167,7 @@ def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
     return sorted({*map(str, arrived["subscriber"]), *map(str, left["subscriber"])})
 
 
-def _changes(rows: pd.DataFrame, window: Window) -> list[str]:
+def _changes(rows: pd.DataFrame, window: ObservedWindow) -> list[str]:
     """Note those whose subscriptions came or went while we watched."""
     moved = changed_subscribers(rows, window)
     if not moved:

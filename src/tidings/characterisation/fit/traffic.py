@@ -20,7 +20,7 @@ from tidings.characterisation.fit.dispersion import Batches, Curve, batches_of, 
 from tidings.characterisation.fit.laws import fit_law
 from tidings.characterisation.fit.phases import SharedClock, find_beats, shared_clocks
 from tidings.characterisation.fit.samples import EMPTY, Sample
-from tidings.characterisation.statistics import SCALE_SUMS, Window
+from tidings.characterisation.statistics import SCALE_SUMS, ObservedWindow
 from tidings.model.arrays import Floats
 from tidings.model.behaviour import DailyRates
 from tidings.model.laws import Deterministic, Law, Uniform
@@ -98,7 +98,7 @@ class Traffic:
 
 
 def find_traffic(
-    intervals: pd.DataFrame, samples: Mapping[str, Sample], window: Window
+    intervals: pd.DataFrame, samples: Mapping[str, Sample], window: ObservedWindow
 ) -> dict[str, Traffic]:
     """Find the kind of every publisher's traffic, from what was counted of its intervals."""
     counted = list(batches_of(intervals, window))

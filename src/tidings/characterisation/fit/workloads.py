@@ -19,8 +19,8 @@ from tidings.characterisation.fit.publishers import fit_interval, interval_sampl
 from tidings.characterisation.fit.resources import (
     SERVICES,
     Bandwidths,
+    LearntWires,
     Resources,
-    Wires,
     find_wires,
     sampled_resources,
     spanned_resources,
@@ -175,7 +175,7 @@ class _Builder:
         )
         clocks = read_clocks(None, seen.links)
         self.channels = by_clocks(fit_channels(seen.links), clocks.crossed, clocks.offsets)
-        self.wires: Wires = find_wires(how.bandwidths, self.directions)
+        self.wires: LearntWires = find_wires(how.bandwidths, self.directions)
         self.resources: Resources = (
             spanned_resources(self.cells, self.brokers)
             if seen.usage is None

@@ -24,7 +24,7 @@ def check(
 
     Example: tidings petri check net.yaml
     """
-    from tidings.petri.cells import Cells, flatten
+    from tidings.petri.cells import NetCells, flatten
     from tidings.petri.reading import load_net, net_schema
     from tidings.petri.traffic import refuse_overload, solve_traffic
 
@@ -33,7 +33,7 @@ def check(
         return
     if net is None:
         raise typer.BadParameter("no NET given; wants a net file")
-    cells = Cells(net=flatten(load_net(net)))
+    cells = NetCells(net=flatten(load_net(net)))
     traffic = solve_traffic(cells)
     refuse_overload(traffic)
     # What waits for other tokens, or goes round, has a load that only a solution tells.

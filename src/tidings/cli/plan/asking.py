@@ -15,7 +15,7 @@ from tidings.reporting import wording
 if TYPE_CHECKING:
     from tidings.model.progress import Progress
     from tidings.model.system import System
-    from tidings.planning.evidence import Evidence, Play, Standing, Target
+    from tidings.planning.evidence import Evidence, Play, Target, TargetStanding
 
 
 Share = Annotated[
@@ -65,7 +65,7 @@ def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play
     return made(wanted, seed, seconds, progress)
 
 
-def standing_text(standing: Standing, of: str = "") -> str:
+def standing_text(standing: TargetStanding, of: str = "") -> str:
     """Say how a plan (``of`` what) stands to its target, shares in percent."""
     head = f"{of}, {standing.source}" if of else standing.source.capitalize()
     on_time = f"{head}: {wording.percent(standing.on_time)} on time"

@@ -61,6 +61,7 @@ def consumers(
 
 
 def _answer(answer: ConsumersPlan) -> str:
+    from tidings.planning.changes import sentences
     from tidings.planning.evidence import OPEN
 
     if answer.choice is None:
@@ -70,5 +71,5 @@ def _answer(answer: ConsumersPlan) -> str:
         best = answer.best.evidence.simulated or answer.best.standing
         return f"{head} {standing_text(best, f'Best number tried ({answer.best.size:g})')}"
     number = f"{answer.choice.size:g} member{'s' if answer.choice.size > 1 else ''}"
-    said = f"'{answer.broker}' needs {number}. Changes: {'; '.join(answer.changes)}."
+    said = f"'{answer.broker}' needs {number}. Changes: {sentences(answer.changes)}."
     return f"{said}\n{backed(answer.choice.evidence)}".rstrip()

@@ -28,10 +28,12 @@ const waysOfLinks = data.links.flatMap(({ ends, ways }) => ways.map((way, i) => 
   return { ...way, from, to };
 }));
 
+const sure = (error) => (known(error) ? ` ± ${points(error)}` : "");
+
 function barsOfCauses() {
-  const rows = data.costs.slice(0, MOST_BARS).map(([kind, words, cost]) => ({
-    label: words, note: `+${points(cost)}`,
-    segments: [{ value: cost, colour: colourOf(CAUSE_COLOURS[kind]), text: `without it ${points(cost)} more on time` }],
+  const rows = data.costs.slice(0, MOST_BARS).map(([kind, words, cost, error]) => ({
+    label: words, note: `+${points(cost)}${sure(error)}`,
+    segments: [{ value: cost, colour: colourOf(CAUSE_COLOURS[kind]), text: `without it ${points(cost)}${sure(error)} more on time` }],
   }));
   const kinds = [...new Set(data.costs.slice(0, MOST_BARS).map(([kind]) => kind))];
   return {

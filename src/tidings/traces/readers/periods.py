@@ -29,7 +29,7 @@ OVERLAPPING = "the period before it ends later than it begins"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Periods:
+class PeriodTable:
     """A kind of periods: the table, its columns, and the words for being in one and out of it."""
 
     table: str
@@ -42,7 +42,7 @@ class Periods:
     ends: Sequence[str]
 
 
-UP_AND_DOWN = Periods(
+UP_AND_DOWN = PeriodTable(
     table="states",
     who="component",
     inside="up",
@@ -52,7 +52,7 @@ UP_AND_DOWN = Periods(
     begins=("event_start_time", "start", "begin", "from"),
     ends=("event_stop_time", "stop", "end", "until"),
 )
-CONNECTIVITY = Periods(
+CONNECTIVITY = PeriodTable(
     table="sessions",
     who="peer",
     inside="connected",
@@ -65,7 +65,7 @@ CONNECTIVITY = Periods(
 
 
 def read_periods(
-    spark: SparkSession, files: Sequence[str], kind: Periods, unit: str = "s"
+    spark: SparkSession, files: Sequence[str], kind: PeriodTable, unit: str = "s"
 ) -> Reading:
     """Read candidate rows from a list of periods.
 
@@ -88,7 +88,7 @@ def read_periods(
     )
 
 
-def _periods(opened: Opened, kind: Periods, file: str, unit: str) -> DataFrame:
+def _periods(opened: Opened, kind: PeriodTable, file: str, unit: str) -> DataFrame:
     begin = find_time(opened, kind.begins, file, unit)
     end = find_time(opened, kind.ends, file, unit)
     who = opened.text(find(opened, kind.who_columns, file))
@@ -134,7 +134,7 @@ def _with_neighbours(periods: DataFrame) -> DataFrame:
     return near.withColumn(REASON, F.coalesce(F.col(REASON), overlaps))
 
 
-def _changes(periods: DataFrame, kind: Periods) -> DataFrame:
+def _changes(periods: DataFrame, kind: PeriodTable) -> DataFrame:
     """List when each component or peer changed, and to what."""
 
     def word(inside: Column) -> Column:
@@ -160,7 +160,7 @@ def _changes(periods: DataFrame, kind: Periods) -> DataFrame:
     return begins.unionByName(ends)
 
 
-def _reader(about: str, kind: Periods) -> Reader:
+def _reader(about: str, kind: PeriodTable) -> Reader:
     return Reader(
         about=about,
         tables=(kind.table,),

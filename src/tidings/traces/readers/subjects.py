@@ -16,7 +16,7 @@ from tidings.traces.readers.json_text import quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grammar:
+class SubjectGrammar:
     """How levels are parted, and what stands for one of them or for all the rest."""
 
     separator: str
@@ -25,11 +25,11 @@ class Grammar:
     rest_may_be_none: bool = False  # whether 'a/#' also wants 'a'
 
 
-NATS = Grammar(separator=".", one="*", rest=">")
-MQTT = Grammar(separator="/", one="+", rest="#", rest_may_be_none=True)
+NATS = SubjectGrammar(separator=".", one="*", rest=">")
+MQTT = SubjectGrammar(separator="/", one="+", rest="#", rest_may_be_none=True)
 
 
-def subject_content(subject: Column, grammar: Grammar) -> Column:
+def subject_content(subject: Column, grammar: SubjectGrammar) -> Column:
     """Write the content of an event with this subject, as JSON."""
     levels = F.split(subject, f"\\{grammar.separator}")
     number = F.size(levels).cast("string")
@@ -44,7 +44,7 @@ def subject_content(subject: Column, grammar: Grammar) -> Column:
     )
 
 
-def subject_filter(pattern: Column, grammar: Grammar) -> Column:
+def subject_filter(pattern: Column, grammar: SubjectGrammar) -> Column:
     """Write the filter that wants what a pattern wants, as JSON."""
     levels = F.split(pattern, f"\\{grammar.separator}")
     open_ended = F.element_at(levels, -1) == grammar.rest

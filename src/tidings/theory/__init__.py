@@ -1,0 +1,1 @@
+"""Delays by theory: queues, links, repairs and peers as stages of paths, and how far it is off."""
