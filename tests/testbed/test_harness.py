@@ -46,7 +46,7 @@ def test_whatever_ends_a_testbed_nothing_runs_on_and_what_there_is_of_it_is_kept
     signals = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     begun = {how: start_testbed(tmp_path / how.name) for how in signals}  # side by side
     for how, testbed in begun.items():
-        assert any("running," in line for line in testbed.stderr)
+        assert_runs(testbed)
         assert len(servers_under(tmp_path / how.name)) == 3
         testbed.send_signal(how)
     for how, testbed in begun.items():
@@ -62,6 +62,16 @@ def test_whatever_ends_a_testbed_nothing_runs_on_and_what_there_is_of_it_is_kept
         told = json.loads((place / "traces" / "traces.json").read_text(encoding="utf-8"))
         assert told["incomplete"] == "interrupted"
         assert pq.read_table(place / "traces" / "hops").num_rows > 0
+
+
+def assert_runs(testbed):
+    """Read what a testbed says until it says that it runs; show all of it if it ends before."""
+    said = []
+    for line in testbed.stderr:
+        said.append(line)
+        if "running," in line:
+            return
+    pytest.fail("".join(said))
 
 
 def start_testbed(place):
