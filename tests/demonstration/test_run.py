@@ -41,6 +41,16 @@ def test_every_learnt_parameter_is_known_to_be_true_or_not(result):
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_the_page_says_what_to_do_first(result):
+    best = result.budget.best
+    assert best.change == "speed 'frankfurt' x2"
+    assert 0.03 < best.gain < 0.1
+    head = result.page.read_text(encoding="utf-8").split("Where in the network")[0]
+    assert f"<dt>Do</dt><dd>{best.change}".replace("'", "&#39;") in "".join(head.split("\n"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_the_learnt_system_is_the_true_one_in_all_but_numbers(result):
     truth, learnt = load(result.folder / "system.yaml"), load(result.folder / "fitted.yaml")
     assert {b.name for b in learnt.brokers} == {b.name for b in truth.brokers}

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tidings.model.outcome import Outcome, table
+from tidings.planning.budget import Budget
 from tidings.planning.change_kinds import Change
 from tidings.planning.change_search import Aim, Remedy
 from tidings.planning.evidence import TargetStanding
@@ -173,6 +174,14 @@ def aim(verdict=None):
     return Aim(standing=standing, least=least if verdict else None)
 
 
+def answers(aim, *remedies):
+    """What the page says of these targets and remedies, by question."""
+    predicted = shares(0.9)
+    budget = Budget(outcome=predicted, totals=[], remedies=remedies, aim=aim)
+    said = headline.sentences({"predicted": predicted}, Reasons(), budget)
+    return {each.question: each.text for each in said}
+
+
 @pytest.mark.parametrize(
     ("verdict", "said"),
     [
@@ -183,15 +192,15 @@ def aim(verdict=None):
     ],
 )
 def test_targets_are_said_with_the_least_change_that_meets_them(verdict, said):
-    found = headline.sentences({"predicted": shares(0.9)}, Reasons(), aim=aim(verdict))
-    (text,) = [each.text for each in found if each.question == "Targets"]
+    found = answers(aim(verdict))
+    text = found["Targets"]
     assert "50.0 % of the subscribers with a target reach it (predicted)" in text
     assert "the worst, billing, lies 8.5 (± 0.33) percentage points below its own." in text
     assert said in text
 
 
 def test_a_change_that_was_named_is_not_told_again():
-    found = aim("meets")
-    said = headline.sentences({"predicted": shares(0.9)}, Reasons(), [found.least], found)
-    (text,) = [each.text for each in said if each.question == "Targets"]
-    assert text.endswith("The least change that meets them all: the same.")
+    named = aim("meets")
+    assert answers(named, named.least)["Targets"].endswith(
+        "The least change that meets them all: the same."
+    )

@@ -68,6 +68,7 @@ def demo(
     from tidings.demonstration.sample_system import market_and_weather
     from tidings.model import reading
     from tidings.reporting import terminal
+    from tidings.reporting.headline import answers
 
     shown_system = reading.load(system) if system is not None else market_and_weather()
     check_place(to)  # before Spark takes its time to start
@@ -83,6 +84,7 @@ def demo(
         outcomes = [result.measured, result.simulated, result.predicted]
         console.show(terminal.broker_table(result.predicted))
         console.show(terminal.side_by_side(outcomes, limit=12))
+        console.show(*(f"{asked}: {text}" for asked, text in answers(result.budget).items()))
         for check in result.checks:
             console.show_checked(check.passed, ("holds", "does not"), check.text)
         console.show(f"\nReport: {result.page} (open it in a browser; it needs no network)")

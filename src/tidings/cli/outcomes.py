@@ -33,7 +33,7 @@ def present(
 ) -> None:
     """Save an outcome where asked, and show it to a person, or with intervals to a program.
 
-    ``answers``, by question, stand below the headline; empty ones are left out.
+    ``answers``, by question, stand below the headline.
     """
     from rich.text import Text
 
@@ -50,7 +50,7 @@ def present(
             document["intervals"] = intervals.to_dict("records")
         console.show_json(document)
     else:
-        said = [f"{question}: {text}" for question, text in (answers or {}).items() if text]
+        said = [f"{question}: {text}" for question, text in (answers or {}).items()]
         console.show(
             terminal.outcome_table(outcome, limit=limit, below=said),
             terminal.broker_table(outcome, limit=limit),

@@ -92,11 +92,11 @@ def predict(
     check_output(output)
     # Slow to import: a mistake in the file is reported before.
     from tidings.model.causes import total_costs
-    from tidings.planning.budget import Advice, advise
+    from tidings.planning.budget import Budget, advise
     from tidings.planning.change_search import missed
     from tidings.prediction.predict import PredictOptions
     from tidings.prediction.predict import predict as predict_outcome
-    from tidings.reporting.headline import NEGLIGIBLE, do, targets, why
+    from tidings.reporting.headline import NEGLIGIBLE, answers
     from tidings.reporting.terminal import interval_table
     from tidings.validation.intervals import intervals
 
@@ -110,20 +110,17 @@ def predict(
         pairs=pairs,
         error_bars=True if error_bars is None and interval is not None else error_bars,
     )
-    advice = Advice()
     with console.progress("predicting") as step:
         outcome = predict_outcome(believed_system, asked, progress=step)
+        budget = Budget(outcome=outcome, totals=total_costs(outcome))
         late = 1.0 - outcome.on_time > NEGLIGIBLE
         if not json and (late or missed(believed_system, outcome)):
-            advice = advise(believed_system, outcome, step)
+            budget = advise(believed_system, outcome, step)
     shares = None
     if interval is not None:
         shares = intervals(outcome, level=interval, model_error=model_error)
-    answers = {
-        "Why": why(total_costs(outcome)),
-        "Do": "" if advice.best is None else do([advice.best]),
-        "Targets": targets(advice.aim, advice.best),
-    }
-    present(outcome, json=json, output=output, limit=limit, intervals=shares, answers=answers)
+    present(
+        outcome, json=json, output=output, limit=limit, intervals=shares, answers=answers(budget)
+    )
     if shares is not None and interval is not None and not json:
         console.show(interval_table(shares, interval, limit))

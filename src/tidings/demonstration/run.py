@@ -17,9 +17,10 @@ from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import save_outcome
 from tidings.model.parameter_values import parameter_values
 from tidings.model.plain_files import read_text
-from tidings.model.progress import Progress
+from tidings.model.progress import Progress, within
 from tidings.model.system import System
 from tidings.model.writing import check_new_folder, new_folder
+from tidings.planning.budget import Budget, advise
 from tidings.prediction.predict import predict
 from tidings.reporting.page import Report, write_page
 from tidings.simulation.recording import Recording, record, write_traces
@@ -56,6 +57,7 @@ class Demonstration:
     measured: Outcome
     predicted: Outcome
     simulated: Outcome
+    budget: Budget  # why events are late in the fitted system, and what helps most
     checks: tuple[Check, ...]
 
     @property
@@ -102,6 +104,7 @@ def demonstrate(
         characterisation = characterise(read_traces(spark, place / "traces"), progress=progress)
         progress("predicting the fitted system")
         predicted = predict(characterisation.system)
+        budget = advise(characterisation.system, predicted, within(progress, "what helps most"))
         progress("simulating the fitted system")
         simulated = simulate(
             characterisation.system,
@@ -118,6 +121,7 @@ def demonstrate(
             measured=characterisation.measured,
             predicted=predicted,
             simulated=simulated,
+            budget=budget,
             checks=_checks(characterisation.measured, predicted, simulated, parameters),
         )
         progress("writing the page")
@@ -186,6 +190,7 @@ def _write(result: Demonstration, truth: System, place: Path) -> None:
             parameters=result.parameters,
             notes=[check.text for check in result.checks],
             sections=result.fitted.sections,
+            budget=result.budget,
         ),
         place / "report.html",
     )

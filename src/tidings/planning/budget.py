@@ -8,7 +8,7 @@ error that every prediction promises.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.model.causes import LEAST, Cost, causes_of, total_costs
@@ -26,14 +26,6 @@ from tidings.prediction.predict import predict
 FEW_CAUSES = 3  # whose remedies are tried for a single best change, the dearest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """What to do: the single change that gives most, and what it takes to meet the targets."""
-
-    best: Remedy | None = None
-    aim: Aim | None = None  # None where nobody has a target, or all surely get theirs
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Budget(Shown):
     """What every cause costs, the busiest broker, and single changes by what they give."""
@@ -43,10 +35,15 @@ class Budget(Shown):
 
     outcome: Outcome
     totals: list[Cost]  # on-time share of all events gained without it
-    remedies: tuple[Remedy, ...]  # best first, proven ones before others
-    untried: dict[str, str]  # changes that are not predicted, and why
+    remedies: tuple[Remedy, ...] = ()  # best first, proven ones before others
+    untried: dict[str, str] = field(default_factory=dict)  # changes not predicted, and why
     target: float | None = None
     aim: Aim | None = None  # the targets in the system, where they are not surely met
+
+    @property
+    def best(self) -> Remedy | None:
+        """The change that helps most; None where none does."""
+        return next(iter(self.remedies), None)
 
     @property
     def bottleneck(self) -> dict[str, Any]:
@@ -130,16 +127,15 @@ def explain(
     )
 
 
-def advise(system: System, outcome: Outcome, progress: Progress = lambda _: None) -> Advice:
+def advise(system: System, outcome: Outcome, progress: Progress = lambda _: None) -> Budget:
     """Find the single change that helps most against the dearest causes of a prediction.
 
     Where the system has targets that are not surely met, also the smallest change that meets them.
     """
-    totals = total_costs(outcome)[:FEW_CAUSES]
+    totals = total_costs(outcome)
     search = ChangeSearch(system=system, everybody=outcome, target=None, progress=progress)
-    tried, _ = search.tried(list(promising(system, outcome, totals)))
-    best = [each for each in tried if each.gain > LEAST][:1]
-    return Advice(
-        best=search.proven(tuple(best))[0] if best else None,
-        aim=search.aim(tried),
-    )
+    tried, untried = search.tried(list(promising(system, outcome, totals[:FEW_CAUSES])))
+    best = tuple(each for each in tried if each.gain > LEAST)[:1]
+    aim = search.aim(tried)
+    best = search.proven(best) if best else ()
+    return Budget(outcome=outcome, totals=totals, remedies=best, untried=untried, aim=aim)

@@ -16,6 +16,7 @@ from tidings.reporting.wording import gives, percent, plural, rate, seconds, sho
 from tidings.validation.comparison import Comparison, compare
 
 if TYPE_CHECKING:
+    from tidings.planning.budget import Budget
     from tidings.planning.change_search import Aim, Remedy
     from tidings.planning.evidence import TargetStanding
 
@@ -62,25 +63,34 @@ def lead(outcome: Outcome) -> str:
 def sentences(
     outcomes: Mapping[str, Outcome],
     reasons: Reasons,
-    remedies: Sequence[Remedy] = (),
-    aim: Aim | None = None,
+    budget: Budget | None = None,
 ) -> list[Sentence]:
     """Say who gets late events, why, what to do, and how sure all this is."""
     outcome = outcomes[main_source(outcomes)]
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     if not len(known):
         return []
-    answers = [Sentence(question="Who", text=_who(known, reasons))]
     _, lost = _late_and_lost(outcome)
+    given = {"Why": why(reasons.totals)} if budget is None else answers(budget)
     texts = {
-        "Why": why(reasons.totals),
+        "Who": _who(known, reasons),
+        "Why": given.pop("Why", ""),
         "Why late": "" if reasons.totals else _why_late(outcome, reasons),
         "Why lost": _why_lost(outcome, reasons) if lost > 0 and not reasons.totals else "",
-        "Do": do(remedies),
-        "Targets": targets(aim, next(iter(remedies), None)),
+        **given,
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
-    return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
+    return [Sentence(question=q, text=text) for q, text in texts.items() if text]
+
+
+def answers(budget: Budget) -> dict[str, str]:
+    """Say why events are late, what to do, and how far targets are, each where there is any."""
+    texts = {
+        "Why": why(budget.totals),
+        "Do": do(budget.remedies),
+        "Targets": targets(budget.aim, budget.best),
+    }
+    return {question: text for question, text in texts.items() if text}
 
 
 def figures(outcomes: Mapping[str, Outcome]) -> list[KeyFigure]:

@@ -30,7 +30,6 @@ from tidings.reporting.templates import asset, fill
 
 if TYPE_CHECKING:
     from tidings.planning.budget import Budget
-    from tidings.planning.change_search import Aim, Remedy
 
 # In the order in which they need each other.
 _SCRIPTS = (
@@ -82,7 +81,7 @@ def render_page(report: Report) -> str:
         outcomes=outcomes,
         main=main.source,
         lead=headline.lead(main),
-        sentences=headline.sentences(outcomes, reasons, *_advice(report.budget)),
+        sentences=headline.sentences(outcomes, reasons, report.budget),
         figures=[*headline.figures(outcomes), *report.figures],
         warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
         notes=[*report.notes, *problem, *data.omissions],
@@ -94,11 +93,6 @@ def render_page(report: Report) -> str:
         script=script,
         script_hash=script_hash(script),
     )
-
-
-def _advice(budget: Budget | None) -> tuple[tuple[Remedy, ...], Aim | None]:
-    """Give remedies and aim of a budget; none without one."""
-    return ((), None) if budget is None else (budget.remedies, budget.aim)
 
 
 def write_page(report: Report, path: str | Path) -> Path:
