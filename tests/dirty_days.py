@@ -83,6 +83,27 @@ def dirty(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     }
 
 
+def handled(tables):
+    """The tables with a group: Alice is two members, and some of her events are handled twice."""
+    deliveries = tables["deliveries"].copy()
+    mine = deliveries["subscriber"] == "alice"
+    member = deliveries["event"].map(lambda event: "mn"[hash_of(event) % 2])
+    deliveries["member"] = member.where(mine, None)
+    deliveries["part"] = deliveries["event"].map(lambda e: str(hash_of(e) // 2 % 3)).where(mine)
+    took = deliveries["event"].map(lambda event: (1 + hash_of(event) % 7) * 10**5)
+    deliveries["started_ns"] = (deliveries["received_ns"] - took).where(mine).astype("Int64")
+    again = deliveries[mine].iloc[::13].copy()
+    again["member"] = again["member"].map({"m": "n", "n": "m"})
+    for time in ("received_ns", "started_ns"):
+        again[time] += 60_000_000
+    return {**tables, "deliveries": pd.concat([deliveries, again], ignore_index=True)}
+
+
+def hash_of(event):
+    """A number of an event that is the same in every run."""
+    return sum(ord(letter) * (place + 1) for place, letter in enumerate(event))
+
+
 def write_tables(
     tables: dict[str, pd.DataFrame], folder: Path, from_ns: int, until_ns: int
 ) -> Path:

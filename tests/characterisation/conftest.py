@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dirty_days import WINDOW_S, dirty, handled, write_days
 from tidings.model.laws import Deterministic, Exponential, Gamma, Law, LogNormal, Uniform
 
 EPOCH_NS = 1_700_000_000_000_000_000
@@ -298,3 +299,34 @@ def plant_traces():
 def write_traces():
     """Write planted traces to a folder."""
     return write
+
+
+@pytest.fixture(scope="session")
+def dirty_folders(tmp_path_factory):
+    """Dirty traces with a group of two members, in one folder and day by day."""
+    tables = handled(dirty(plant(11, window_s=WINDOW_S).tables))
+    return write_days(tables, tmp_path_factory.mktemp("days"))
+
+
+@pytest.fixture(scope="session")
+def dirty_store(spark, uncompiled, dirty_folders, tmp_path_factory):
+    """A store of these days, added one after the other."""
+    from tidings.characterisation.count.adding import add_traces
+    from tidings.traces.reading import read_traces
+
+    place = tmp_path_factory.mktemp("kept") / "store"
+    with uncompiled():
+        for number, day in enumerate(dirty_folders[1]):
+            add_traces(read_traces(spark, day), place, margin_s=5.0 if number == 0 else None)
+    return place
+
+
+@pytest.fixture(scope="session")
+def counted_at_once(spark, uncompiled, dirty_folders):
+    """The statistics of these traces, counted at once."""
+    from tidings.characterisation.count.gathering import Decided, gather
+    from tidings.traces.reading import read_traces
+
+    traces = read_traces(spark, dirty_folders[0])
+    with uncompiled():
+        return gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))

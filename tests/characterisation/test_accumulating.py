@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dirty_days import WINDOW_S, dirty, write_days
 from tidings.characterisation import stored
 from tidings.characterisation.count import adding
 from tidings.characterisation.count.adding import add_traces
-from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.merging import put_together
 from tidings.characterisation.count.seams import settled
 from tidings.characterisation.count.store import (
@@ -48,28 +46,6 @@ from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
 
-@pytest.fixture(scope="module")
-def folders(plant_traces, tmp_path_factory):
-    """All of it, and day by day: every row on the day on which it happened."""
-    place = tmp_path_factory.mktemp("days")
-    return write_days(dirty(plant_traces(11, window_s=WINDOW_S).tables), place)
-
-
-@pytest.fixture(scope="module")
-def store(spark, few_rows, folders, tmp_path_factory):
-    """The days, one after the other."""
-    place = tmp_path_factory.mktemp("kept") / "store"
-    add_traces(read_traces(spark, folders[1][0]), place, margin_s=5.0)
-    add_traces(read_traces(spark, folders[1][1]), place)
-    return place
-
-
-@pytest.fixture(scope="module")
-def at_once(spark, few_rows, folders):
-    traces = read_traces(spark, folders[0])
-    return gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
-
-
 def as_cells(name, table):
     """Rows by key, so that tables can be compared; without what tells nothing."""
     keys = [key for key in STATISTICS[name].keys if key in table.columns and key != "stretch"]
@@ -92,13 +68,12 @@ def assert_same(found, whole):
 
 
 @pytest.fixture(scope="module")
-def together(store):
-    return stored._whole(store, read_catalogue(store))
+def together(dirty_store):
+    return stored._whole(dirty_store, read_catalogue(dirty_store))
 
 
 STITCHED = ("intervals", "loss_runs")
 LIKE_STATES = ("sessions",)  # changes of peers go the way of those of components
-OF_GROUPS = ("handlings", "pickups")  # these days have no consumer groups (test_handlings.py has)
 OF_PARTS = ("levels",)  # at once more is told of counters than adds up (test_levels.py)
 
 
@@ -110,15 +85,15 @@ OF_PARTS = ("levels",)  # at once more is told of counters than adds up (test_le
         if each.keys and not each.optional and name not in (*STITCHED, *LIKE_STATES, *OF_PARTS)
     ],
 )
-def test_days_put_together_are_all_days_at_once(together, at_once, name):
-    whole = merge_rows(name, [at_once.tables[name]])
+def test_days_put_together_are_all_days_at_once(together, counted_at_once, name):
+    whole = merge_rows(name, [counted_at_once.tables[name]])
     assert len(whole) > 0
     assert_same(as_cells(name, together.tables[name]), as_cells(name, whole))
 
 
-def test_days_written_as_one_part_are_all_days_at_once(store, at_once, tmp_path):
+def test_days_written_as_one_part_are_all_days_at_once(dirty_store, counted_at_once, tmp_path):
     """Whatever is a sum, and what is stitched; of windows that batches cut nothing is kept."""
-    place = shutil.copytree(store, tmp_path / "store")
+    place = shutil.copytree(dirty_store, tmp_path / "store")
     known = read_catalogue(place)
     steps = counted_subscriptions(place, known.parts)
     part, seams = put_together(place, known.parts, known.seams, steps)
@@ -129,32 +104,34 @@ def test_days_written_as_one_part_are_all_days_at_once(store, at_once, tmp_path)
     found = stored._whole(place, read_catalogue(place))
     for name, each in STATISTICS.items():
         if each.keys and not each.optional and name not in (*STITCHED, *LIKE_STATES, *OF_PARTS):
-            rows = merge_rows(name, [at_once.tables[name]])
+            rows = merge_rows(name, [counted_at_once.tables[name]])
             assert_same(as_cells(name, found.tables[name]), as_cells(name, rows))
-    a, b = (interval_samples(each.tables["intervals"]) for each in (found, at_once))
+    a, b = (interval_samples(each.tables["intervals"]) for each in (found, counted_at_once))
     assert a.keys() == b.keys()
     for publisher, sample in b.items():
         assert a[publisher].count == sample.count
         np.testing.assert_array_equal(a[publisher].bins, sample.bins)
         assert a[publisher].squares == pytest.approx(sample.squares, rel=1e-12)
-    runs = [loss_runs(each.tables["loss_runs"]) for each in (found, at_once)]
+    runs = [loss_runs(each.tables["loss_runs"]) for each in (found, counted_at_once)]
     assert runs[0] == runs[1]
     ends = found.tables["intervals"].query("statistic == 'ends'")
     assert len(ends) <= 32 * ends["publisher"].nunique()
-    told, parted = characterise_store(place), characterise_store(store)
+    told, parted = characterise_store(place), characterise_store(dirty_store)
     pd.testing.assert_frame_equal(told.measured.subscribers, parted.measured.subscribers)
 
 
-def test_every_statistic_that_is_counted_has_its_record(at_once):
+def test_every_statistic_that_is_counted_has_its_record(counted_at_once):
     """With its keys among its columns: a column that is no key would be added up."""
-    assert at_once.tables.keys() == STATISTICS.keys() - {*LIKE_STATES, *OF_PARTS, *OF_GROUPS}
-    for name, table in at_once.tables.items():
+    assert counted_at_once.tables.keys() == STATISTICS.keys() - {*LIKE_STATES, *OF_PARTS}
+    for name, table in counted_at_once.tables.items():
         texts = {column for column in table if pd.api.types.infer_dtype(table[column]) == "string"}
         assert texts <= set(STATISTICS[name].keys or table.columns), name
 
 
-def test_what_bridges_two_days_is_stitched(together, at_once):
-    found, whole = (interval_samples(each.tables["intervals"]) for each in (together, at_once))
+def test_what_bridges_two_days_is_stitched(together, counted_at_once):
+    found, whole = (
+        interval_samples(each.tables["intervals"]) for each in (together, counted_at_once)
+    )
     assert found.keys() == whole.keys()
     for publisher, sample in whole.items():
         assert found[publisher].count == sample.count > 100
@@ -163,15 +140,17 @@ def test_what_bridges_two_days_is_stitched(together, at_once):
             assert getattr(found[publisher], sums) == pytest.approx(
                 getattr(sample, sums), rel=1e-12
             )
-    runs = loss_runs(at_once.tables["loss_runs"])
+    runs = loss_runs(counted_at_once.tables["loss_runs"])
     assert runs
     assert loss_runs(together.tables["loss_runs"]) == runs
 
 
-def test_a_store_tells_what_the_traces_at_once_tell(spark, store, at_once, folders):
-    traces = read_traces(spark, folders[0])
-    whole = fit(observed_in(traces), statistics_of(at_once), traces.window, None)
-    found = characterise_store(store)
+def test_a_store_tells_what_the_traces_at_once_tell(
+    spark, few_rows, dirty_store, counted_at_once, dirty_folders
+):
+    traces = read_traces(spark, dirty_folders[0])
+    whole = fit(observed_in(traces), statistics_of(counted_at_once), traces.window, None)
+    found = characterise_store(dirty_store)
     assert found.quality.sort_values(["table", "reason"]).values.tolist() == (
         whole.quality.sort_values(["table", "reason"]).values.tolist()
     )
@@ -187,15 +166,16 @@ def test_a_store_tells_what_the_traces_at_once_tell(spark, store, at_once, folde
     assert found.system.brokers[1].failure is not None
 
 
-def test_the_outcomes_of_some_batches_add_up_to_that_of_all(store):
+def test_the_outcomes_of_some_batches_add_up_to_that_of_all(dirty_store):
     """Cut in the first day, and between two batches of the second."""
-    parts, whole = read_catalogue(store).parts, characterise_store(store).measured.subscribers
+    parts = read_catalogue(dirty_store).parts
+    whole = characterise_store(dirty_store).measured.subscribers
     begin_ns, end_ns = parts[0].from_ns, parts[1].until_ns
     cuts = [end_of_batches(parts, begin_ns + round(at_s * 1e9)) for at_s in (3.7, 20.2)]
     assert [(cut - begin_ns) / 1e9 for cut in cuts] == [3.5, 20.0]
     wanted, on_time = 0.0, 0.0
     for between in zip((begin_ns, *cuts), (*cuts, end_ns), strict=True):
-        rows = characterise_store(store, measured_ns=between).measured.subscribers
+        rows = characterise_store(dirty_store, measured_ns=between).measured.subscribers
         assert list(rows["subscriber"]) == list(whole["subscriber"])
         wanted += rows["events"]
         on_time += (rows["on_time"] * rows["events"]).round()
@@ -203,21 +183,21 @@ def test_the_outcomes_of_some_batches_add_up_to_that_of_all(store):
     np.testing.assert_array_equal(on_time, (whole["on_time"] * whole["events"]).round())
 
 
-def test_the_newest_part_alone_knows_who_subscribed_before(store, folders):
-    last = read_catalogue(store).parts[1]
-    found = characterise_store(store, since_ns=last.from_ns)
+def test_the_newest_part_alone_knows_who_subscribed_before(dirty_store, dirty_folders):
+    last = read_catalogue(dirty_store).parts[1]
+    found = characterise_store(dirty_store, since_ns=last.from_ns)
     assert {each.name for each in found.system.subscribers} == {"alice", "bob", "carol"}
-    hops = pd.read_parquet(folders[1][1] / "hops")
+    hops = pd.read_parquet(dirty_folders[1][1] / "hops")
     used = found.quality.query("table == 'hops'")["rows"].sum()
     assert used == len(hops)
     with pytest.raises(InvalidTracesError, match="no part that begins"):
-        characterise_store(store, since_ns=last.until_ns)
+        characterise_store(dirty_store, since_ns=last.until_ns)
 
 
 @pytest.fixture
-def copied(store, tmp_path, monkeypatch):
+def copied(dirty_store, tmp_path, monkeypatch):
     """A copy of the store, to which traces are added as if they had been counted."""
-    place = shutil.copytree(store, tmp_path / "copy")
+    place = shutil.copytree(dirty_store, tmp_path / "copy")
     counted = load_partial(place / read_catalogue(place).parts[1].folder)
     monkeypatch.setattr(adding, "gather", lambda *_: counted)
     return place
@@ -241,12 +221,14 @@ with spark_session("local[1]", small=True) as spark:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders, monkeypatch):
+def test_a_run_that_is_killed_leaves_the_store_as_it_was(
+    spark, few_rows, copied, dirty_folders, monkeypatch
+):
     before, told = read_catalogue(copied), characterise_store(copied).parameters
     known = {each.name for each in copied.iterdir()}
     counted = copied / before.parts[1].folder
     process = subprocess.Popen(
-        [sys.executable, "-c", ADD, str(folders[1][1]), str(copied), str(counted)]
+        [sys.executable, "-c", ADD, str(dirty_folders[1][1]), str(copied), str(counted)]
     )
     try:
         while not (begun := {each.name for each in copied.iterdir()} - known):
@@ -257,7 +239,7 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
         process.wait()
     assert read_catalogue(copied) == before
     pd.testing.assert_frame_equal(characterise_store(copied).parameters, told)
-    again = read_traces(spark, folders[1][1])
+    again = read_traces(spark, dirty_folders[1][1])
     monkeypatch.setattr(adding, "seam", lambda *_: load_partial(copied / before.seams[0].folder))
     add_traces(again, copied)  # the same day: it replaces itself
     after = read_catalogue(copied)
@@ -339,53 +321,57 @@ def test_a_store_with_other_values_is_refused_by_name(copied, damage):
         characterise_store(copied)
 
 
-def test_a_store_that_knows_no_types_is_read_all_the_same(copied, store):
+def test_a_store_that_knows_no_types_is_read_all_the_same(copied, dirty_store):
     catalogue = read_catalogue(copied)
     nobody_wrote_types_down(copied / catalogue.parts[0].folder, copied / catalogue.periods)
-    assert characterise_store(copied).system == characterise_store(store).system
+    assert characterise_store(copied).system == characterise_store(dirty_store).system
 
 
 def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
-    spark, copied, folders, monkeypatch
+    spark, few_rows, copied, dirty_folders, monkeypatch
 ):
     catalogue = read_catalogue(copied)
     first = load_partial(copied / catalogue.parts[0].folder)
     monkeypatch.setattr(adding, "gather", lambda *_: first)
     write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
     with pytest.raises(InvalidTracesError, match=r"'bob'.*in the order of time"):
-        add_traces(read_traces(spark, folders[1][0]), copied)
+        add_traces(read_traces(spark, dirty_folders[1][0]), copied)
 
 
-def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
-    day = read_traces(spark, folders[1][0])
+def test_what_does_not_go_into_a_store_is_told(
+    spark, few_rows, dirty_store, dirty_folders, tmp_path
+):
+    day = read_traces(spark, dirty_folders[1][0])
     later = replace(day.window, until_ns=day.window.until_ns + 1)
     with pytest.raises(InvalidTracesError, match=r"01Z\) overlaps .*use exactly its window"):
-        add_traces(replace(day, window=later), store)
+        add_traces(replace(day, window=later), dirty_store)
     with pytest.raises(InvalidTracesError, match="keeps 5 s at the ends"):
-        add_traces(day, store, margin_s=7.0)
+        add_traces(day, dirty_store, margin_s=7.0)
     with pytest.raises(InvalidTracesError, match="not a store"):
         characterise_store(tmp_path)
     (tmp_path / STORE_FILE).write_text("{}")
     with pytest.raises(InvalidTracesError, match=r"store\.json: not readable"):
         characterise_store(tmp_path)
-    with locked(store, alone=True), pytest.raises(InvalidTracesError, match="another run"):
-        characterise_store(store)
+    with locked(dirty_store, alone=True), pytest.raises(InvalidTracesError, match="another run"):
+        characterise_store(dirty_store)
 
 
-def test_the_last_seconds_are_left_out_where_nothing_follows(spark, store, at_once, folders):
-    catalogue = read_catalogue(store)
+def test_the_last_seconds_are_left_out_where_nothing_follows(
+    spark, few_rows, dirty_store, counted_at_once, dirty_folders
+):
+    catalogue = read_catalogue(dirty_store)
     last = catalogue.parts[1]
-    work = adding._Work(session=spark, store=store, catalogue=catalogue, tell=print)
+    work = adding._Work(session=spark, store=dirty_store, catalogue=catalogue, tell=print)
     tables = settled(work._end(last, "end"), 2.0, print).tables
     changed = tables["publications"].query("statistic == 'batches'")
     inside = changed["batch"].notna()
-    published = pd.read_parquet(folders[1][1] / "publications")
+    published = pd.read_parquet(dirty_folders[1][1] / "publications")
     published = published.drop_duplicates().drop_duplicates("event", keep=False)
     late = published[published["published_ns"] >= last.until_ns - 2_000_000_000]
     late = late[late["content"] != "{"]
     assert changed.loc[~inside, "rows"].sum() == len(late) > 100
     assert changed.loc[inside, "rows"].sum() == -len(late)
-    received = pd.read_parquet(folders[1][1] / "deliveries")
+    received = pd.read_parquet(dirty_folders[1][1] / "deliveries")
     theirs = received[received["event"].isin(late["event"])]
     pairs = tables["deliveries"].query("statistic == 'pairs' and subscriber.notna()")
     assert -pairs["delivered"].sum() == len(theirs.drop_duplicates(["event", "subscriber"]))

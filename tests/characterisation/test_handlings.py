@@ -7,10 +7,7 @@ import pandas as pd
 import pytest
 from pyspark.sql.types import StructType
 
-from dirty_days import WINDOW_S, dirty, write_days
-from tidings.characterisation.count.adding import add_traces
 from tidings.characterisation.count.deliveries import delivery_statistics
-from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.handlings import (
     HANDLING_STATISTICS,
     PICKUP_STATISTICS,
@@ -124,47 +121,10 @@ def test_too_few_events_tell_nothing_of_who_gets_the_next():
     assert find_choice(unlike, {0: 90, 1: 90}) is None
 
 
-def handled(tables):
-    """The tables with a group: Alice is two members, and some of her events are handled twice."""
-    deliveries = tables["deliveries"].copy()
-    mine = deliveries["subscriber"] == "alice"
-    member = deliveries["event"].map(lambda event: "mn"[hash_of(event) % 2])
-    deliveries["member"] = member.where(mine, None)
-    deliveries["part"] = deliveries["event"].map(lambda e: str(hash_of(e) // 2 % 3)).where(mine)
-    took = deliveries["event"].map(lambda event: (1 + hash_of(event) % 7) * 10**5)
-    deliveries["started_ns"] = (deliveries["received_ns"] - took).where(mine).astype("Int64")
-    again = deliveries[mine].iloc[::13].copy()
-    again["member"] = again["member"].map({"m": "n", "n": "m"})
-    for time in ("received_ns", "started_ns"):
-        again[time] += 60_000_000
-    return {**tables, "deliveries": pd.concat([deliveries, again], ignore_index=True)}
-
-
-def hash_of(event):
-    """A number of an event that is the same in every run."""
-    return sum(ord(letter) * (place + 1) for place, letter in enumerate(event))
-
-
-@pytest.fixture(scope="module")
-def folders(plant_traces, tmp_path_factory):
-    tables = dirty(plant_traces(11, window_s=WINDOW_S).tables)
-    return write_days(handled(tables), tmp_path_factory.mktemp("days"))
-
-
-@pytest.fixture(scope="module")
-def store(spark, few_rows, folders, tmp_path_factory):
-    place = tmp_path_factory.mktemp("kept") / "store"
-    for number, day in enumerate(folders[1]):
-        add_traces(read_traces(spark, day), place, margin_s=5.0 if number == 0 else None)
-    return place
-
-
-def test_days_put_together_are_all_days_at_once(spark, few_rows, folders, store):
+def test_days_put_together_are_all_days_at_once(dirty_store, counted_at_once):
     """Also where an event is handled again, or copied, on the next day."""
-    traces = read_traces(spark, folders[0])
-    at_once = gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
-    whole = merge_rows("handlings", [at_once.tables["handlings"]])
-    found = _whole(store, read_catalogue(store)).tables["handlings"]
+    whole = merge_rows("handlings", [counted_at_once.tables["handlings"]])
+    found = _whole(dirty_store, read_catalogue(dirty_store)).tables["handlings"]
     keys = ["statistic", "subscriber", "member", "part", "batch", "bin"]
     tables = [
         each.assign(**{key: each[key].astype(object).fillna("").astype(str) for key in keys})
@@ -180,9 +140,9 @@ def test_days_put_together_are_all_days_at_once(spark, few_rows, folders, store)
     np.testing.assert_allclose(*(each["total_s"].astype(float) for each in tables), rtol=1e-12)
 
 
-def test_a_group_is_learnt_from_a_store_as_from_traces(spark, few_rows, folders, store):
-    apart = characterise(read_traces(spark, folders[0]))
-    kept = characterise_store(store)
+def test_a_group_is_learnt_from_a_store_as_from_traces(spark, few_rows, dirty_folders, dirty_store):
+    apart = characterise(read_traces(spark, dirty_folders[0]))
+    kept = characterise_store(dirty_store)
     for each in (apart, kept):
         group = next(one for one in each.system.subscribers if one.name == "alice")
         assert [member.name for member in group.consumers.members] == ["m", "n"]
@@ -197,4 +157,4 @@ def test_a_group_is_learnt_from_a_store_as_from_traces(spark, few_rows, folders,
     ]
     assert groups[0].consumers == groups[1].consumers
     used = apart.quality[(apart.quality["table"] == "deliveries")]
-    assert used["rows"].sum() == len(pd.read_parquet(folders[0] / "deliveries"))
+    assert used["rows"].sum() == len(pd.read_parquet(dirty_folders[0] / "deliveries"))
