@@ -34,6 +34,19 @@ def test_a_law_comes_back_from_its_transform(law):
     assert from_law(GRID, law).at(times_s[None, :])[0] == pytest.approx(law.cdf(times_s), abs=5e-5)
 
 
+def test_a_transform_that_one_grid_knows_is_not_another_laws_and_is_not_written_to():
+    law = LogNormal(mean_s=0.05, scv=3.0)
+    again = from_law(GRID, law).series(from_law(GRID, Exponential(mean_s=0.01)))
+    assert from_law(GRID, law).values == pytest.approx(from_law(GRID, law).values, abs=0.0)
+    assert again.mean_s == pytest.approx(0.06)
+    coarse = Grid.spanning(1e-3, 1e3)
+    assert from_law(coarse, law).values.size == coarse.z.size
+    narrow, wide = LogNormal(mean_s=0.05, scv=1e-4), LogNormal(mean_s=0.05, scv=2e-4)
+    assert not np.array_equal(from_law(GRID, narrow).values, from_law(GRID, wide).values)
+    with pytest.raises(ValueError, match="read-only"):
+        from_law(GRID, law).values[0, 0] = 0.0
+
+
 @pytest.mark.parametrize("law", SMOOTH.values(), ids=SMOOTH)
 def test_tails_keep_their_relative_size_down_to_a_ten_thousandth(law):
     times_s = law.quantile(1.0 - np.array([1e-2, 1e-3, 1e-4]))

@@ -272,13 +272,17 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
     if isinstance(base, Deterministic):
         return replace(delay, shift_s=np.array([shift_s + base.value_s]))
     sure_s = max(base.mean_s * (1.0 - _SURELY * math.sqrt(base.scv)), 0.0)
-    random = Tabulated(grid, base.cdf(sure_s + grid.fine_s)) if sure_s else tabulated(grid, base)
+
+    def transformed() -> Complexes:
+        cut = Tabulated(grid, base.cdf(sure_s + grid.fine_s)) if sure_s else tabulated(grid, base)
+        return cut.transform(grid.z)
+
     return replace(
         delay,
         shift_s=np.array([shift_s + sure_s]),
         mean_s=np.array([base.mean_s - sure_s]),
         atom=np.array([float(base.cdf(0.0))]),
-        values=random.transform(grid.z)[None, :],
+        values=grid.kept(base, sure_s, transformed)[None, :],
     )
 
 

@@ -8,16 +8,19 @@ by up to .01, beside other random delays by far less.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tidings.model.arrays import Complexes, Floats
+from tidings.model.laws import Law
 
 TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
 STEP = 0.125  # of the grid, in the logarithm of time
 _FINER = 4  # parts of a step of the grid
+_MOST_KEPT = 512  # transforms of laws, 40 kB each
 
 
 def euler_rule(terms: int = TERMS) -> tuple[Complexes, Floats]:
@@ -72,6 +75,23 @@ class Grid:
     @cached_property
     def _parts(self) -> dict[tuple[int, int, int], Grid]:
         """Parts that were asked for: what is worked out of one serves all who ask for it again."""
+        return {}
+
+    def kept(self, law: Law, start_s: float, values: Callable[[], Complexes]) -> Complexes:
+        """Give the transform of what a law has after a start in seconds, worked out only once.
+
+        Systems that differ by one change have nearly all their laws in common.
+        """
+        if (law, start_s) in self._kept:
+            return self._kept[law, start_s]
+        worked_out = values()
+        if len(self._kept) < _MOST_KEPT:
+            worked_out.flags.writeable = False
+            self._kept[law, start_s] = worked_out
+        return worked_out
+
+    @cached_property
+    def _kept(self) -> dict[tuple[Law, float], Complexes]:
         return {}
 
     @cached_property

@@ -29,7 +29,6 @@ from tidings.theory.repairs.components import (
     is_buffering,
 )
 from tidings.theory.repairs.detours import Detouring, Detours
-from tidings.theory.repairs.disjoint_paths import disjoint_path_bound
 from tidings.theory.repairs.phase_fits import fit
 from tidings.theory.repairs.reachability import Reachability
 from tidings.theory.repairs.waits import (
@@ -88,7 +87,9 @@ class Repairs:
         return min(self._reached[ends] / self.first_up(path), 1.0)
 
     def _connected(self, path: Path) -> float:
-        if self.published:
+        if self.published:  # loads a library that takes a fifth of a second, which few need
+            from tidings.theory.repairs.disjoint_paths import disjoint_path_bound
+
             return disjoint_path_bound(
                 self.reachability.graph({}), path.brokers[0], path.brokers[-1]
             )

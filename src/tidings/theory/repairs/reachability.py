@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-import networkx as nx
 import numpy as np
 
 from tidings.model.arrays import Bools, Floats
@@ -33,6 +32,8 @@ class Reachability:
 
     @cached_property
     def _bridges(self) -> set[frozenset[int]]:
+        import networkx as nx  # a fifth of a second to load, which few systems need
+
         links = nx.Graph(self.components.ends)
         return {frozenset(ends) for ends in nx.bridges(links)} if self.components.ends else set()
 
