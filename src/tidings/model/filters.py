@@ -202,10 +202,25 @@ def read_filter(place: Place) -> Filter | None:
             place.report("at least one mapping", fix="[] matches nothing; {} matches everything")
         conjunctions = [_read_conjunction(part) for part in place.items()]
     else:
-        place.report("a mapping (attribute: test), or a list of such for OR")
+        place.report("a mapping (attribute: test), or a list of such for OR", fix=_meant(place.value))
     if len(place.problems) > before:
         return None
     return Filter(conjunctions=tuple(conjunctions))
+
+
+def _meant(value: Any) -> str:
+    """Guess which filter was meant by a text, as a question.
+
+    >>> _meant("orders"), _meant("sensors/+/t")
+    ('did you mean {topic: orders}?', 'did you mean {topic: {mqtt: sensors/+/t}}?')
+    """
+    if not isinstance(value, str) or not value.strip():
+        return ""
+    if {"*", ">"} & set(value.split(".")):
+        return f"did you mean {{topic: {{nats: {value}}}}}?"
+    if {"+", "#"} & set(value.split("/")):
+        return f"did you mean {{topic: {{mqtt: {value}}}}}?"
+    return f"did you mean {{topic: {value}}}?"
 
 
 def filter_document(wanted: Filter) -> dict[str, Any] | list[dict[str, Any]]:
