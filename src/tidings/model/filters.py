@@ -202,7 +202,9 @@ def read_filter(place: Place) -> Filter | None:
             place.report("at least one mapping", fix="[] matches nothing; {} matches everything")
         conjunctions = [_read_conjunction(part) for part in place.items()]
     else:
-        place.report("a mapping (attribute: test), or a list of such for OR", fix=_meant(place.value))
+        place.report(
+            "a mapping (attribute: test), or a list of such for OR", fix=_meant(place.value)
+        )
     if len(place.problems) > before:
         return None
     return Filter(conjunctions=tuple(conjunctions))
