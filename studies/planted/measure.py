@@ -180,16 +180,20 @@ def shares(learnt: Characterisation, seed: int) -> pd.DataFrame:
     predicted = predict(learnt.system, seed=seed).subscribers.set_index("subscriber")
     measured = learnt.measured.subscribers.set_index("subscriber")
     predicted = predicted.loc[measured.index]
-    return pd.DataFrame(
-        {
-            "seed": seed,
-            "measured": measured["on_time"],
-            "measured_se": measured["on_time_se"],
-            "predicted": predicted["on_time"],
-            "error": predicted["error"],
-            "off": predicted["on_time"] - measured["on_time"],
-        }
-    ).reset_index()
+    return (
+        pd.DataFrame(
+            {
+                "seed": seed,
+                "measured": measured["on_time"],
+                "measured_se": measured["on_time_se"],
+                "predicted": predicted["on_time"],
+                "error": predicted["error"],
+                "off": predicted["on_time"] - measured["on_time"],
+            }
+        )
+        .assign(z=lambda rows: rows["off"] / rows["measured_se"])
+        .reset_index()
+    )
 
 
 def kind_of(path: str) -> str:
@@ -204,7 +208,17 @@ def _summary(parameters: pd.DataFrame, subscribers: pd.DataFrame) -> str:
         f"{len(parameters)} parameters, {int((~fitted).sum())} not learnt, "
         f"{(off[fitted] <= 2).mean():.1%} within 2 standard errors, worst {off.max():.1f}; "
         f"{len(subscribers)} on-time shares, mean error {subscribers['off'].abs().mean():.4f}, "
-        f"worst {subscribers['off'].abs().max():.4f}"
+        f"worst {subscribers['off'].abs().max():.4f}, {_shares_summary(subscribers['z'])}"
+    )
+
+
+def _shares_summary(z: pd.Series) -> str:
+    """Tell bias from chance: the mean of what shares are off, in its own standard error."""
+    known = z[np.isfinite(z)]
+    half = 1.96 * known.std() / max(len(known), 2) ** 0.5
+    return (
+        f"{(known.abs() <= 2).mean():.1%} within 2 standard errors of what was measured, on "
+        f"average {known.mean():+.2f} ± {half:.2f} of them"
     )
 
 
