@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -10,11 +11,11 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.model.causes import KINDS, Cause, Cost
+from tidings.model.causes import ARROW, KINDS, Cause, Cost
 from tidings.planning.budget import explain
 from tidings.planning.change_kinds import Change, times
 from tidings.planning.change_search import ChangeSearch, Remedy
-from tidings.planning.changes import changed
+from tidings.planning.changes import changed, sentences
 from tidings.planning.remedies import promising
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
@@ -122,6 +123,45 @@ def test_a_planted_cause_is_named_first_and_what_it_takes_is_the_best_change(cau
     budget = explain(planted(changes))
     assert budget.totals[0][0].words == cause
     assert budget.remedies[0].change == remedy
+
+
+SLOW_LINKS = {
+    "one of two links": ("abc", {"a": "10ms", "b": "70ms"}, 0.15),
+    "one of forty": ([f"b{number}" for number in range(41)], {"b20": "80ms"}, 0.25),
+}
+
+
+@pytest.mark.parametrize("case", SLOW_LINKS)
+def test_a_link_that_is_slower_than_others_is_to_blame_and_not_the_deadline(case):
+    brokers, means, lifetime_s = SLOW_LINKS[case]
+    links = [
+        {"between": ends, "delay": {"exponential": means.get(ends[0], "3ms")}}
+        for ends in itertools.pairwise(brokers)
+    ]
+    system = reading.from_document(
+        {
+            "tidings": 1,
+            "lifetime": lifetime_s,
+            "brokers": {name: {"service": {"exponential": "1ms"}} for name in brokers},
+            "links": links,
+            "publishers": {"p": {"at": brokers[0], "every": "50ms", "content": {"event": {}}}},
+            "subscribers": {f"s-{name}": {"at": name, "wants": {}} for name in brokers},
+        }
+    )
+    slow = max(links, key=lambda each: float(each["delay"]["exponential"].removesuffix("ms")))
+    budget = explain(system)
+    assert budget.totals[0].cause == Cause("travel", ARROW.join(slow["between"]))
+    assert budget.remedies[0].change == f"delay '{'--'.join(slow['between'])}' x0.5"
+
+
+def test_a_link_that_is_slow_both_ways_is_one_thing_to_change():
+    """Each way costs less than each of three brokers, and both together more."""
+    costs = [Cost(Cause("waiting", name), 0.025) for name in "abc"]
+    costs += [Cost(Cause("travel", f"{ends[0]}{ARROW}{ends[1]}"), 0.02) for ends in ("cd", "dc")]
+    system = reading.loads(CALM)
+    tried = promising(system, predict(system, causes=False), costs, 3)
+    said = [sentences(each) for each in tried]
+    assert said == ["delay 'c--d' x0.5", "speed 'a' x2", "speed 'b' x2"]
 
 
 @pytest.mark.parametrize("cause", ["travelling c → d", "loss on b → c", "the queue of s"])

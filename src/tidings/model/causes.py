@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
 
 ARROW = " → "  # between the ends of a link, in the direction of the events
@@ -52,6 +53,7 @@ MEMBER_OF = " of "  # between the names of a member and of its group
 LEAST = 5e-4  # of a share: what costs less is not listed
 MOST_OF_ONE = 8  # causes of one subscriber that are listed
 _MOST_OF = 0.5  # of the dearest cost
+_SLOW = 2.0  # times the median of the others of its kind
 
 
 class Cause(NamedTuple):
@@ -89,6 +91,26 @@ class Cost(NamedTuple):
         (kind, place), cost, error = self
         own = {"cause": kind, "place": place, "cost": cost, "error": error}
         return {"subscriber": subscriber, **own}
+
+
+def usual_s(means_s: Floats) -> Floats:
+    """Compute what each of a kind would take if it were no slower than usual, in seconds.
+
+    Whoever takes more than twice the median of the others would take that.
+
+    >>> usual_s(np.array([0.01, 0.01, 0.03, 0.02])), usual_s(np.array([0.1]))
+    (array([0.01, 0.01, 0.01, 0.02]), array([0.1]))
+    """
+    others = means_s.size - 1
+    if others < 1:
+        return means_s
+    order = np.argsort(means_s, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    middle = [(others - 1) // 2, others // 2]
+    both = [means_s[order[place + (place >= rank)]] for place in middle]
+    median_s = 0.5 * (both[0] + both[1])
+    return np.where(means_s > _SLOW * median_s, median_s, means_s)
 
 
 def in_order(costs: Iterable[Cost]) -> list[Cost]:

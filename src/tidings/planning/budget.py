@@ -134,7 +134,7 @@ def advise(system: System, outcome: Outcome, progress: Progress = lambda _: None
     """
     totals = total_costs(outcome)
     search = ChangeSearch(system=system, everybody=outcome, target=None, progress=progress)
-    tried, untried = search.tried(list(promising(system, outcome, totals[:FEW_CAUSES])))
+    tried, untried = search.tried(list(promising(system, outcome, totals, FEW_CAUSES)))
     best = tuple(each for each in tried if each.gain > LEAST)[:1]
     aim = search.aim(tried)
     best = search.proven(best) if best else ()

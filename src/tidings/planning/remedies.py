@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause, Cost
+from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause, Cost, in_order
 from tidings.model.consumers import Consumers
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome
@@ -34,18 +34,36 @@ MOST_CAUSES = 8  # whose remedies are tried, the dearest
 ROOM = 0.7  # load that an overloaded broker is brought to
 
 
-def promising(system: System, outcome: Outcome, totals: list[Cost]) -> Iterator[Changes]:
-    """Give changes that act on the dearest causes, in their order."""
+def promising(
+    system: System, outcome: Outcome, totals: list[Cost], most: int = MOST_CAUSES
+) -> Iterator[Changes]:
+    """Give changes that act on the dearest causes, in their order.
+
+    Causes that the same changes act on, such as both directions of a link, are one.
+    """
     links = _links(system)
-    for cause, *_ in totals[:MOST_CAUSES]:
-        if cause.kind == "overload":
-            yield _relief(outcome)
-        elif cause.kind in ("travel", "loss"):
-            yield from _nearer(system, cause, links[cause.place])
-        elif cause.kind in GROUP_TROUBLES:
-            yield from _mended(system, cause)
-        else:
-            yield from _of_one(system, cause)
+    together: dict[tuple[Changes, ...], Cost] = {}
+    for each in totals:
+        against = tuple(_against(system, outcome, each.cause, links))
+        known = together.get(against, each._replace(cost=0.0))
+        together[against] = known._replace(cost=known.cost + each.cost)
+    changes_of = {each.cause: against for against, each in together.items()}
+    for cause, *_ in in_order(together.values())[:most]:
+        yield from changes_of[cause]
+
+
+def _against(
+    system: System, outcome: Outcome, cause: Cause, links: dict[str, str]
+) -> Iterator[Changes]:
+    """Yield changes that act on one cause."""
+    if cause.kind == "overload":
+        yield _relief(outcome)
+    elif cause.kind in ("travel", "loss"):
+        yield from _nearer(system, cause, links[cause.place])
+    elif cause.kind in GROUP_TROUBLES:
+        yield from _mended(system, cause)
+    else:
+        yield from _of_one(system, cause)
 
 
 def _nearer(system: System, cause: Cause, of: str) -> Iterator[Changes]:

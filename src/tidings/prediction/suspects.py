@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ALL_PUBLISHERS, ARROW, Cause
-from tidings.model.laws import Exponential
+from tidings.model.causes import ALL_PUBLISHERS, ARROW, Cause, usual_s
+from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import column
 from tidings.model.system import (
@@ -71,17 +71,49 @@ def all_suspects(system: System, before: Outcome) -> Iterator[Suspect]:
 
 
 def _emptied(system: System) -> System:
-    """Remove queueing: rates near 0, and slow group members as fast as the others."""
+    """Remove queueing (rates near 0), and what is slower than others of its kind."""
     slow = [
         replace(each.evenly(), every=Exponential(mean_s=_EMPTY / each.rate_per_s), batch=None)
         for each in system.publishers
     ]
-    empty = replace(system, publishers=tuple(slow))
+    empty = _none_slower(replace(system, publishers=tuple(slow)))
     for place in _grouped(system):
         for cause, other in without_trouble(system.subscribers[place]):
             if cause.kind == "slow member":
                 empty = with_subscriber(empty, place, other)
     return empty
+
+
+def _none_slower(system: System) -> System:
+    """Make brokers and links that are slower than usual as fast as is usual."""
+    served_s = [each.service.law.mean_s if each.service else 0.0 for each in system.brokers]
+    links_s = [side.delay.mean_s for each in system.links for side in (each.there, each.back)]
+    own_s = [each.link.delay.mean_s for each in system.publishers]
+    own_s += [each.link.delay.mean_s for each in system.subscribers]
+    served, links, own = (
+        dict(zip(means_s, usual_s(np.array(means_s)).tolist(), strict=True))
+        for means_s in (served_s, links_s, own_s)
+    )
+    brokers = tuple(
+        replace(each, service=replace(each.service, law=_no_slower(each.service.law, served)))
+        if each.service
+        else each
+        for each in system.brokers
+    )
+    joined, near = (_each_channel(system, partial(_nearer, usual=usual)) for usual in (links, own))
+    return replace(near, brokers=brokers, links=joined.links)
+
+
+def _nearer(channel: Channel, usual: dict[float, float]) -> Channel:
+    return replace(channel, delay=_no_slower(channel.delay, usual))
+
+
+def _no_slower(law: Law, usual: dict[float, float]) -> Law:
+    """Scale a law to what is usual, which is known by its mean in seconds."""
+    at_most_s = usual.get(law.mean_s, law.mean_s)
+    if at_most_s >= law.mean_s:
+        return law
+    return law.scaled(at_most_s / law.mean_s) if at_most_s > 0.0 else Deterministic(value_s=0.0)
 
 
 def _brokers(system: System, before: Outcome) -> Iterator[Suspect]:

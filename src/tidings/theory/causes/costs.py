@@ -24,7 +24,7 @@ from tidings.theory.causes.parts import (
     parts_of_paths,
     unavailable,
 )
-from tidings.theory.delay.delays import Delays, from_law, stack
+from tidings.theory.delay.delays import Delays, stack
 from tidings.theory.error_bars.changes import stages_of_streams
 from tidings.theory.network.arriving import (
     Leaving,
@@ -37,8 +37,6 @@ from tidings.theory.network.network import Network
 from tidings.theory.peers.stay_weights import Meeting, weighed_by_stay
 
 _SHORT = 0.005  # part of a mean delay: taking out less is not tried
-_HALF = 0.5  # part of a path without waiting: more is not the deadline's fault
-_SLOW = 2.0  # times the median of its kind: a part that is slower than others
 _MOST_BURSTY = 3  # publishers made even, one by one
 
 Shares = dict[Cause, Floats]  # [filter] or [subscriber]
@@ -166,13 +164,9 @@ class _Costs:
 
     def _of_deadline(self) -> Iterator[tuple[Cause, Floats]]:
         """Yield what is late on an empty path in which nothing is slower than elsewhere."""
-        one, grid = self.leaving.audience.example, self.stages.paths.grid
-        along = self.leaving.came.along(self.stages.empty, self.leaving.rows)
-        empty = along.series(from_law(grid, one.link.delay, one.link.reliability))
-        late = np.maximum(empty.survival - self._counted(empty, self._everything), 0.0)
-        takes_s = empty.shift_s + empty.mean_s
-        for mean_s, median_s in (*self._unwaited_s(), *self._own_links_s()):
-            late[(mean_s > _HALF * takes_s) & (mean_s > _SLOW * median_s)] = 0.0
+        along = self.leaving.came.along(self.stages.usual, self.leaving.rows)
+        usual = along.series(self.stages.own_link(self.leaving.audience.example.link))
+        late = np.maximum(usual.survival - self._counted(usual, self._everything), 0.0)
         publisher_of = self.leaving.came.publishers[self.leaving.rows]
         publishers = self.stages.network.system.publishers
         own = [place for place in np.unique(publisher_of) if publishers[int(place)].has_deadline]
@@ -180,29 +174,6 @@ class _Costs:
             cause = Cause("deadline", publishers[int(place)].name)
             yield cause, np.where(publisher_of == place, late, 0.0)
         yield Cause("deadline"), np.where(np.isin(publisher_of, own), 0.0, late)
-
-    def _unwaited_s(self) -> Iterator[tuple[Floats, float]]:
-        """Yield mean times of the slowest service, then link, on paths, and the median of the kind.
-
-        Both are in seconds; the first is [row].
-        """
-        met, rates = stages_of_streams(self.leaving), self.stages.network.rates
-        plain, arc = self.stages.plain, rates.into.size
-        serving_s = self.stages.serving.shift_s + self.stages.serving.mean_s
-        link_s = plain.over_arc.shift_s + plain.over_arc.mean_s
-        for means_s, first in ((serving_s, 0), (link_s, arc)):
-            if means_s.size and np.any(means_s > 0.0):
-                median_s = float(np.median(means_s))
-                slowest = np.where(met[:, first : first + means_s.size], means_s, 0.0).max(axis=1)
-                yield slowest, median_s
-
-    def _own_links_s(self) -> Iterator[tuple[Floats, float]]:
-        """Yield mean times on clients' own links, [row], and the median of all, in seconds."""
-        of_subscribers_s, of_publishers_s = self.stages.own_links_s
-        median_s = float(np.median(np.concatenate([of_subscribers_s, of_publishers_s])))
-        mine_s = self.leaving.audience.example.link.delay.mean_s
-        yield np.full(self._everything.size, mine_s), median_s
-        yield of_publishers_s[self.leaving.came.publishers[self.leaving.rows]], median_s
 
     def _of_overload(self) -> Iterator[tuple[Cause, Floats]]:
         """Yield what would come through if the brokers that cannot serve everything could."""

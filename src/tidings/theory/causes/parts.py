@@ -11,7 +11,7 @@ import numpy as np
 
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ARROW, LIKE, Cause
+from tidings.model.causes import ARROW, LIKE, Cause, usual_s
 from tidings.model.record_tables import Coded, column, names
 from tidings.theory.delay.delays import Delays, from_law, nothing, stack
 from tidings.theory.delay.paths import Paths
@@ -71,15 +71,6 @@ class Stages:
         ]
 
     @cached_property
-    def own_links_s(self) -> tuple[Floats, Floats]:
-        """[subscriber] and [publisher]: mean times on their own links."""
-        system = self.network.system
-        subscribers, publishers = (
-            column(clients, "link") for clients in (system.subscribers, system.publishers)
-        )
-        return _link_means_s(subscribers), _link_means_s(publishers)
-
-    @cached_property
     def overloaded(self) -> Bools:
         """[source]: whether the broker that its events come to cannot serve them all."""
         return self.waiting.survival <= 0.0
@@ -92,16 +83,58 @@ class Stages:
         return replace(self.plain, at_broker=relieved)
 
     @cached_property
-    def empty(self) -> Paths:
-        """The paths as if nobody waited anywhere, not even for a publisher to come back."""
-        grid, publishers = self.paths.grid, self.network.system.publishers
-        known: dict[Channel, Delays] = {}
-        entries = []
-        for each in publishers:
-            if each.link not in known:
-                known[each.link] = from_law(grid, each.link.delay, each.link.reliability)
-            entries.append(known[each.link])
-        return replace(self.plain, at_broker=self.serving, entry=stack(entries))
+    def usual(self) -> Paths:
+        """The paths as if nobody waited, and no broker or link were slower than is usual."""
+        arcs_s, sources_s = _means_s(self.plain.over_arc), _means_s(self.serving)
+        into = self.network.rates.into
+        _, place, sources = np.unique(into, return_inverse=True, return_counts=True)
+        brokers_s = np.bincount(place, sources_s) / sources
+        return replace(
+            self.plain,
+            at_broker=_no_slower(self.serving, sources_s, usual_s(brokers_s)[place]),
+            over_arc=_no_slower(self.plain.over_arc, arcs_s, usual_s(arcs_s)),
+            entry=stack([self._entry(each.link) for each in self.network.system.publishers]),
+        )
+
+    def _entry(self, link: Channel) -> Delays:
+        if link not in self._entries:
+            self._entries[link] = self.own_link(link)
+        return self._entries[link]
+
+    @cached_property
+    def _entries(self) -> dict[Channel, Delays]:
+        return {}
+
+    def own_link(self, link: Channel) -> Delays:
+        """Build the delay of a client's own link, as if it were no slower than is usual."""
+        delay = from_law(self.paths.grid, link.delay, link.reliability)
+        means_s = np.array([link.delay.mean_s])
+        return _no_slower(delay, means_s, np.array([self._usual_own_s[link.delay.mean_s]]))
+
+    @cached_property
+    def _usual_own_s(self) -> dict[float, float]:
+        """By their means, what clients' own links would take if they were no slower than usual."""
+        system = self.network.system
+        clients = (system.subscribers, system.publishers)
+        means_s = np.concatenate([_link_means_s(column(each, "link")) for each in clients])
+        each, first = np.unique(means_s, return_index=True)
+        return dict(zip(each.tolist(), usual_s(means_s)[first].tolist(), strict=True))
+
+
+def _means_s(delays: Delays) -> Floats:
+    return delays.shift_s + delays.mean_s
+
+
+def _no_slower(delays: Delays, means_s: Floats, usual_s: Floats) -> Delays:
+    """Replace delays whose means exceed what is usual by the latter, in seconds."""
+    slow = np.flatnonzero(means_s > usual_s)
+    if not slow.size:
+        return delays
+    was = delays.take(slow)
+    usual = replace(
+        nothing(delays.grid, slow.size), survival=was.survival, lost=was.lost, shift_s=usual_s[slow]
+    )
+    return _put(delays, slow, usual)
 
 
 def _link_means_s(links: Coded) -> Floats:
@@ -114,7 +147,8 @@ def _put(delays: Delays, rows: Ints, part: Delays) -> Delays:
     copied = replace(
         delays,
         **{
-            name: getattr(delays, name).copy() for name in ("survival", "shift_s", "mean_s", "atom")
+            name: getattr(delays, name).copy()
+            for name in ("survival", "shift_s", "mean_s", "atom", "values")
         },
     )
     return copied.overwritten(rows, part)
