@@ -328,3 +328,19 @@ def test_against_back_pressure_whatever_is_full_gets_faster():
     totals = [Cost(Cause("back-pressure", place), 0.1) for place in (broker, subscriber)]
     found = list(promising(system, predict(system), totals))
     assert found == [(times("speed", broker, 2.0),), (times("processing", subscriber, 0.5),)]
+
+
+def test_against_a_group_that_is_offered_too_much_there_is_something_to_do():
+    """The system as it is has no steady state to play changes in."""
+    system = reading.loads(
+        EVERYTHING.split("publishers:")[0]
+        + """
+publishers: {p: {at: far, every: {exponential: 10ms}, content: {event: {}}}}
+subscribers:
+  workers: {at: far, wants: {}, processing: {exponential: 25ms}, consumers: 2}
+"""
+    )
+    best = explain(system).best
+    assert best is not None
+    assert best.change in ("members 'workers' 4", "processing 'workers' x0.5")
+    assert best.gain > 0.9

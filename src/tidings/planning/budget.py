@@ -18,7 +18,7 @@ from tidings.model.outcome_files import costs_document
 from tidings.model.progress import Progress, within
 from tidings.model.shown import Shown
 from tidings.model.system import System
-from tidings.planning.change_search import OWN, SECONDS, Aim, ChangeSearch, Remedy
+from tidings.planning.change_search import AS_IT_IS_SECONDS, OWN, Aim, ChangeSearch, Remedy
 from tidings.planning.evidence import Target
 from tidings.planning.remedies import promising
 from tidings.prediction.predict import predict
@@ -108,7 +108,7 @@ def explain(
         causes=True,
         delays=False,
         error_bars=False,
-        seconds=SECONDS,
+        seconds=AS_IT_IS_SECONDS,
         progress=within(progress, "as it is"),
     )
     search = ChangeSearch(

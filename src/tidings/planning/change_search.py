@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import TidingsError, UnsupportedError
+from tidings.errors import TidingsError, UnstableError, UnsupportedError
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress, within
@@ -37,7 +37,8 @@ ALIKE = 3  # digits of a gain after the point; who differs in later ones gives a
 MOST_SIZES = 3  # of a change that are proven for targets, each a little larger
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
 SIZING_SECONDS = 3.0  # CPU seconds in which changes are made smaller where they are simulated
-SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
+AS_IT_IS_SECONDS = 5.0  # CPU seconds of simulation of the system as it is, at most
+SECONDS = 2.0  # of each change; what is not held says so
 OWN = Target()  # what the system file asks for
 _MOST_TIMES, _HALVINGS = 4.0, 7  # powers of factors that are tried, and halvings between two
 
@@ -132,8 +133,12 @@ class ChangeSearch:
         return self.goal.shares(self.system)
 
     @cached_property
-    def _run_before(self) -> PlayedRun:
-        return short_run(self.system, self._playing)
+    def _run_before(self) -> PlayedRun | None:
+        """None where queues grow for ever, so that no run has anything to do with the next."""
+        try:
+            return short_run(self.system, self._playing)
+        except UnstableError:
+            return None
 
     @cached_property
     def _playing(self) -> Playing:
@@ -161,9 +166,22 @@ class ChangeSearch:
         if self._by_theory:
             after = self._now + self._shares(system) - self._shares_before
             return after, np.full(after.size, np.nan)
+        if self._run_before is None:
+            answer = self._predicted(system)
+            return answer.subscribers["on_time"].to_numpy(dtype=np.float64), errors(answer)
         run = short_run(system, self._playing, self._run_before.outcome)
         gains, errors_ = paired(self._run_before, run, self.everybody)
         return self._now + gains, errors_
+
+    def _predicted(self, system: System, progress: Progress = lambda _: None) -> Outcome:
+        return predict(
+            system,
+            delays=False,
+            error_bars=False,
+            causes=False,
+            seconds=SECONDS,
+            progress=progress,
+        )
 
     def _on_time(self, everybody: Floats) -> float:
         """Compute the share of all events that count from everybody's; NaN where none is known."""
@@ -337,14 +355,7 @@ class ChangeSearch:
     def _proved(self, remedy: Remedy) -> Remedy:
         said = f"proving {remedy.change}"
         self.progress(said)
-        after = predict(
-            changed(self.system, remedy.changes),
-            delays=False,
-            error_bars=False,
-            causes=False,
-            seconds=SECONDS,
-            progress=within(self.progress, said),
-        )
+        after = self._predicted(changed(self.system, remedy.changes), within(self.progress, said))
         decided, lacking = "", 0.0
         if not np.isnan(self._wanted).all():
             decided = verdict(self.system, self.goal, after)
