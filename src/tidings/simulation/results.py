@@ -18,6 +18,7 @@ from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import BLOCKED, COLLAPSE, Remark, of_system
+from tidings.simulation.hot_partitions import hot_partitions, unsettled_groups
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
 
@@ -78,6 +79,10 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
         f"lost_{cause}": np.nan_to_num(_shares(totals.lost[:, index], wanted))
         for index, cause in enumerate(KERNEL_CAUSES)
     }
+    unsettled = np.isin(totals.units.receiver, list(unsettled_groups(totals.compiled)))
+    by_unit["error"] = np.where(
+        unsettled, np.fmax(by_unit["error"], by_unit["on_time"]), by_unit["error"]
+    )
     grouped = np.isin(totals.units.receiver, [each.receiver for each in totals.compiled.groups])
     by_unit |= {
         name: np.where(grouped, _shares(totals.redelivered[:, index], wanted), np.nan)
@@ -240,6 +245,7 @@ def remarks_of(totals: Totals) -> list[Remark]:
                 do="check their filters, or simulate for longer",
             )
         )
+    remarks += hot_partitions(totals.compiled)
     remarks += _redelivery(totals)
     remarks += _blocking(totals)
     routes = totals.compiled.routes
