@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidings.errors import UnstableError
+from tidings.kernels.replications import Clock
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import EVERYTHING
 from tidings.model.laws import Exponential
@@ -27,15 +28,18 @@ _EVENTS, _EVENTS_OF_MEMBER = 2_000, 100
 _CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs
 _RUNS = 8
 _NOTHING = 0.001  # share on time in all runs together; in more, some of them had not collapsed yet
-_LONG = 2_000  # times that a group handles something, in a run of the whole system
+_LONG = 2_000  # times that each member handles something, in a run of the whole system ...
+_MOST = 200_000  # ... in which no more events are published
+_PART = 0.1  # of the seconds allowed for a prediction: what these runs may take
 
 
-def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
+def collapsed_groups(system: System, seed: int = 0, clock: Clock | None = None) -> dict[str, str]:
     """Find the groups in which redeliveries leave too little time for new events, and say so.
 
     Groups that could collapse and have not after a short run are not among them, nor are those that
-    are offered more than they could handle anyway.
+    are offered more than they could handle anyway. ``clock`` is told what the runs took.
     """
+    clock = clock or Clock()
     compiled = compile_system(system)
     risky = [
         (number, group)
@@ -47,13 +51,19 @@ def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
     if not risky or compiled.drops_events:
         return {}
     slowest_s = max(len(group.members) / group.capacity_per_s for _, group in risky)
+    length_s = min(_LONG * slowest_s, _MOST / float(compiled.publisher_rates.sum()))
     options = SimulationOptions(
-        seed=seed, replications=_RUNS, warmup_s=_LONG * slowest_s, duration_s=_LONG * slowest_s
+        seed=seed,
+        replications=_RUNS,
+        warmup_s=length_s,
+        duration_s=length_s,
+        seconds=None if clock.seconds is None else _PART * clock.seconds,
     )
     try:
         played = simulate(system, options)
     except UnstableError:
         return {}
+    clock.spend(played.provenance.get("cpu_s", 0.0))
     shares = played.subscribers.set_index("subscriber")["on_time"]
     collapsed = {
         name
@@ -78,7 +88,7 @@ def _is_risky(group: Group, arriving_per_s: float, seed: int) -> bool:
 def saturated_rate(group: Group, seed: int = 0) -> float:
     """Simulate how many events per second a group is done with that always has work."""
     compiled = compile_system(_alone(group))
-    events = max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members))
+    events = min(max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members)), _MOST)
 
     def until_s(events: int) -> float:
         """Give the seconds after which nothing is to be done any more."""

@@ -91,7 +91,7 @@ class Shares(Series[Counts]):
         rows = np.flatnonzero(self.times_wanted > 1.0)
         rows = rows[np.argsort(-widths[rows], kind="stable")]
         named = names(self.totals.compiled.asked.subscribers)
-        bound = "seconds" if self.clock.is_over else "replications"
+        bound = "seconds" if self.is_out_of_time else "replications"
         return Remark(
             kind="not held",
             what=f"on-time shares are less precise than asked: the allowed {bound} ran out",

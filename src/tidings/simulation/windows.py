@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError
@@ -38,6 +39,7 @@ FEWEST_CYCLES = 20  # that a half-width is believed after
 # Reckoned CPU time of one event at one broker: a plain one takes 0.15 µs (benchmarks/simulator.py),
 # one among failures several times as long.
 VISIT_S = 5e-7
+LOOKED_AT = 0.07  # visits: each partition of a group is looked at for each of its events
 LEAST = 0.01  # of the usual length, however short the time allowed
 PILOTED = 0.5  # of the seconds allowed, for the longest pilot runs
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
@@ -157,7 +159,10 @@ def find_window(
 def _visits_per_s(compiled: CompiledSystem) -> float:
     """Count what one simulated second makes a run do: events at brokers and at peers."""
     at_peers = float(compiled.peer_arrivals.sum()) if compiled.peer_queues else 0.0
-    return float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum()) + at_peers
+    queues = np.array([len(each.owners) for each in compiled.groups], dtype=np.float64)
+    at_groups = LOOKED_AT * float(queues @ compiled.group_arrivals)
+    flow = float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum())
+    return flow + at_peers + at_groups
 
 
 def affordable_s(compiled: CompiledSystem, seconds: float) -> float:
