@@ -19,7 +19,7 @@ SYSTEM = """
 tidings: 1
 lifetime: 100ms
 brokers: {{hub: {broker}}}
-publishers: {{p: {{at: hub, every: {{rate: 100/s}}, content: {{event: {{}}}}}}}}
+publishers: {{p: {{at: hub, every: {{rate: {rate}/s}}, content: {{event: {{}}}}}}}}
 subscribers:
   group: {{at: hub, wants: {{}}, processing: {{exponential: 20ms}}, {link}consumers: {{{group}}}}}
 """
@@ -27,8 +27,8 @@ SKEWED = "partitions: {count: 4, shares: [0.7, 0.1, 0.1, 0.1]}"
 CRASHES = "failure: {mtbf: 60s, mttr: 5s}"
 
 
-def _system(group: str, link: str = "", broker: str = "{}") -> td.System:
-    return td.loads(SYSTEM.format(group=group, link=link, broker=broker))
+def _system(group: str, link: str = "", broker: str = "{}", rate: int = 100) -> td.System:
+    return td.loads(SYSTEM.format(group=group, link=link, broker=broker, rate=rate))
 
 
 @pytest.mark.statistical
@@ -104,5 +104,16 @@ def test_events_are_not_given_up_where_they_may_be_dropped_or_recorded():
 
 def test_who_may_take_over_such_a_partition_may_get_nothing_in_time():
     group = f"members: {{a: {{{CRASHES}}}, b: {{}}, c: {{}}, d: {{}}}}, {SKEWED}"
-    row = td.simulate(_system(group), events=2_000).subscribers.iloc[0]
+    outcome = td.predict(_system(group), seconds=1.0, causes=False)
+    row = outcome.subscribers.iloc[0]
     assert row["error"] == row["on_time"] > 0.2
+    assert "long run" in row["why"]
+    assert [each.kind for each in outcome.remarks if each.kind != "few cycles"] == [
+        "overload", "no steady state",
+    ]  # fmt: skip
+
+
+def test_where_too_many_copies_wait_for_a_member_the_group_is_named():
+    system = _system("count: 2, prefetch: 0, ack_wait: 25ms", rate=90)
+    with pytest.raises(UnstableError, match="the consumer group 'group'"):
+        td.simulate(system, replications=2, duration_s=400.0, warmup_s=0.0, max_copies=20_000)

@@ -23,7 +23,7 @@ from tidings.model.causes import at_most_missing
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
-from tidings.model.remarks import Remark
+from tidings.model.remarks import UNSTEADY, Remark
 from tidings.model.system import System
 from tidings.prediction.choices import SECONDS, WITHIN
 from tidings.prediction.overloaded_groups import with_overload, without_queues
@@ -318,8 +318,11 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     reason = reason or "the CPU seconds ran out"
     if asked.by_theory_alone:
         reason, do = "theory alone was used", "allow simulation, or accept the errors shown"
+    unsteady = {name for each in answer.remarks if each.kind == UNSTEADY for name in each.where}
+    among = rows["subscriber"].isin(unsteady).to_numpy()
     why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
     why[missed] = f"less precise than asked: {reason}"
+    why[missed & among] = "less precise than asked: runs do not tell what it gets in the long run"
     rows["why"] = why
     counts = rows["by"].value_counts()
     promise = {
@@ -333,7 +336,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
         subscribers=rows,
         causes=at_most_missing(answer.causes, rows),
         provenance={**answer.provenance, "promise": promise},
-        remarks=(*answer.remarks, *_not_held(rows, missed, reason, do)),
+        remarks=(*answer.remarks, *_not_held(rows, missed & ~among, reason, do)),
     )
 
 

@@ -7,27 +7,21 @@ members could. Offered more than that, it need not collapse, but once it has it 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tidings.errors import UnstableError
 from tidings.kernels.replications import Clock
-from tidings.model.content import ContentRow, ContentTable
-from tidings.model.filters import EVERYTHING
-from tidings.model.laws import Exponential
 from tidings.model.loads import FULL_LOAD
 from tidings.model.remarks import COLLAPSE
-from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.model.system import System
 from tidings.simulation.groups import Group
 from tidings.simulation.network import compile_system
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import simulate
-from tidings.simulation.world import Window, make_world, overload_of_group, run_world
+from tidings.simulation.saturation import saturated_rate
+from tidings.simulation.unsteady import NOTHING
+from tidings.simulation.world import overload_of_group
 
-_OFFERED = 3.0  # times what the members can handle: there is always work
-_EVENTS, _EVENTS_OF_MEMBER = 2_000, 100
 _CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs
 _RUNS = 8
-_NOTHING = 0.001  # share on time in all runs together; in more, some of them had not collapsed yet
 _LONG = 2_000  # times that each member handles something, in a run of the whole system ...
 _MOST = 200_000  # ... in which no more events are published
 _PART = 0.1  # of the seconds allowed for a prediction: what these runs may take
@@ -70,7 +64,7 @@ def collapsed_groups(system: System, seed: int = 0, clock: Clock | None = None) 
         for each in played.remarks
         if each.kind == COLLAPSE
         for name in each.where
-        if shares[name] <= _NOTHING
+        if shares[name] <= NOTHING
     }
     return {
         group.subscriber.name: overload_of_group(compiled, number)
@@ -83,43 +77,3 @@ def _is_risky(group: Group, arriving_per_s: float, seed: int) -> bool:
     if arriving_per_s >= FULL_LOAD * group.capacity_per_s:
         return False
     return arriving_per_s >= _CLEARLY * saturated_rate(group, seed)
-
-
-def saturated_rate(group: Group, seed: int = 0) -> float:
-    """Simulate how many events per second a group is done with that always has work."""
-    compiled = compile_system(_alone(group))
-    events = min(max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members)), _MOST)
-
-    def until_s(events: int) -> float:
-        """Give the seconds after which nothing is to be done any more."""
-        window = Window(warmup_s=0.0, end_s=events / float(compiled.publisher_rates.sum()))
-        world = make_world(compiled, window, seed, 0)
-        run_world(world, compiled, window)
-        return float(world.record[0].now)
-
-    # What comes after the last event, such as the end of its ack wait, both runs have.
-    return events / (until_s(2 * events) - until_s(events))
-
-
-def _alone(group: Group) -> System:
-    """Make the group alone at a broker that takes no time, offered more than it can handle."""
-    members = tuple(replace(each, failure=None) for each in group.consumers.members)
-    subscriber = Subscriber(
-        name=group.subscriber.name,
-        at="hub",
-        wants=EVERYTHING,
-        processing=group.subscriber.processing,
-        consumers=replace(group.consumers, members=members),
-    )
-    publisher = Publisher(
-        name="p",
-        at="hub",
-        every=Exponential(mean_s=1.0 / (_OFFERED * group.capacity_per_s)),
-        content=ContentTable(table=(ContentRow(probability=1.0, event={}),)),
-    )
-    return System(
-        version=1,
-        brokers=(Broker(name="hub"),),
-        publishers=(publisher,),
-        subscribers=(subscriber,),
-    )

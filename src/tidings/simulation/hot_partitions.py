@@ -43,15 +43,15 @@ def given_up(compiled: CompiledSystem, number: int) -> bool:
     return bool(queues["given_up"].any())
 
 
-def unsettled_groups(compiled: CompiledSystem) -> Iterator[int]:
-    """Give the receivers of groups that may get less than where these partitions are given up.
+def may_take_over(compiled: CompiledSystem, number: int) -> bool:
+    """Whether members of a group handle given-up partitions while others are away.
 
-    While a member is away, others handle its partitions: one that takes over what has waited for
-    long, or that has such a partition itself, is late with all it has.
+    One that takes over what has waited for long, or that has such a partition itself, is late with
+    all it has.
     """
-    for number, group in enumerate(compiled.groups):
-        if given_up(compiled, number) and any(each.failure for each in group.members):
-            yield group.receiver
+    return given_up(compiled, number) and any(
+        each.failure is not None for each in compiled.groups[number].members
+    )
 
 
 def _queues(compiled: CompiledSystem, number: int) -> slice:

@@ -244,6 +244,10 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
         head = f"{head}, {int(waiting[group]):,} of them waiting at one place"
         return f"{head}; {overload_of_group(compiled, group)}, or {ALLOW_MORE}"
     head = f"{head}, {int(station.waiting):,} of them waiting at one place"
+    place = world.tables["places"][station.place]
+    if place.kind == layout.AT_MEMBER:
+        group = [each.receiver for each in compiled.groups].index(int(place.owner))
+        return f"{head}; {overload_of_group(compiled, group)}, or {ALLOW_MORE}"
     owner = int(station.place) - len(compiled.system.brokers)
     if owner >= 0:
         return (
