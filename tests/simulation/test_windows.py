@@ -145,7 +145,7 @@ def test_only_rows_that_matter_are_waited_for():
 def test_seconds_end_a_simulation_that_would_go_on():
     system = failing(rate="1000/s")
     found = simulate(system, precision=1e-5, seconds=0.5, max_replications=10**6)
-    assert 0.5 <= found.provenance["cpu_s"] < 20.0
+    assert 0.25 < found.provenance["cpu_s"] < 20.0
     (remark,) = [each for each in found.remarks if each.kind == "not held"]
     assert "allowed seconds ran out" in remark.sentence()
     with pytest.raises(InvalidInputError, match="seconds is 0"):
