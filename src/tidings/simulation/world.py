@@ -15,6 +15,7 @@ from tidings.kernels.memory import World
 from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
 from tidings.model.loads import FULL_LOAD, overload
+from tidings.model.remarks import COLLAPSE
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_parts import parts_of
 from tidings.simulation.kernel_run import run, schedule_first
@@ -284,7 +285,7 @@ def overload_of_group(compiled: CompiledSystem, number: int) -> str:
     if rate < FULL_LOAD * group.capacity_per_s:
         return (
             f"{head} can handle {group.capacity_per_s:.4g}, but redeliveries use up the spare "
-            "capacity: use a longer 'ack_wait' or a smaller 'prefetch'"
+            f"capacity, a {COLLAPSE}: use a longer 'ack_wait' or a smaller 'prefetch'"
         )
     do = "add members, or make them faster"
     if rate < FULL_LOAD * group.able_per_s:  # only the owner of some partitions is offered too much
