@@ -117,3 +117,17 @@ def test_where_too_many_copies_wait_for_a_member_the_group_is_named():
     system = _system("count: 2, prefetch: 0, ack_wait: 25ms", rate=90)
     with pytest.raises(UnstableError, match="the consumer group 'group'"):
         td.simulate(system, replications=2, duration_s=400.0, warmup_s=0.0, max_copies=20_000)
+
+
+@pytest.mark.parametrize(
+    ("group", "link", "do"),
+    [
+        ("count: 1", "", "add members"),
+        ("count: 3", "link: {delay: 10ms}, ", "hold more events"),
+        ("count: 3, in_flight: 1", "", "more events in flight"),
+        (f"count: 4, prefetch: 5, in_flight: 5, {SKEWED}", "", "spread the keys"),
+    ],
+)
+def test_what_helps_is_said_of_what_is_short(group, link, do):
+    with pytest.raises(UnstableError, match=do):
+        td.simulate(_system(group, link))

@@ -126,6 +126,12 @@ class Group:
         return self._while_there_per_s * there
 
     @property
+    def busy_per_s(self) -> float:
+        """Events per second that all members together could handle if they never waited."""
+        with np.errstate(divide="ignore"):
+            return float((1.0 / self._processing_s).sum())
+
+    @property
     def able_per_s(self) -> float:
         """Events per second that all members together can handle."""
         return float(self.each_per_s.sum())

@@ -288,6 +288,10 @@ def overload_of_group(compiled: CompiledSystem, number: int) -> str:
             f"capacity, a {COLLAPSE}: use a longer 'ack_wait' or a smaller 'prefetch'"
         )
     do = "add members, or make them faster"
-    if rate < FULL_LOAD * group.able_per_s:  # only the owner of some partitions is offered too much
-        do = "spread the keys over more partitions, or give the busiest to members of their own"
+    if rate < FULL_LOAD * group.able_per_s:
+        do = "allow more events in flight ('in_flight')"
+        if group.loads(rate).max() >= FULL_LOAD:  # only the owner of some partitions is too busy
+            do = "spread the keys over more partitions, or give the busiest to members of their own"
+    elif rate < FULL_LOAD * group.busy_per_s:
+        do = "let members hold more events ('prefetch', 'fetch') while acknowledgements travel"
     return f"{head} can handle {group.capacity_per_s:.4g}: {do}"
