@@ -66,3 +66,23 @@ def test_results_come_in_order_and_as_many_are_run_at_a_time_as_there_are_cores(
 def test_only_the_cores_that_the_process_was_given_are_used(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
     assert usable_cores() == 1
+
+
+@pytest.mark.parametrize(("cpu_s", "done"), [(7.0, 8), (25.0, 2), (40.0, 2)])
+def test_no_replication_is_begun_that_the_seconds_do_not_allow(cpu_s, done):
+    asked, totals, clock = [], SimpleNamespace(replications=0), Clock(60.0)
+
+    def run(numbers):
+        asked.extend(numbers)  # all of them are begun, whoever asks for the first
+        return iter(numbers)
+
+    def add(_):
+        totals.replications += 1
+        clock.spend(cpu_s)
+
+    totals.add = add
+    series = Series(totals, run, clock, lambda _: None)
+    series.add(10)
+    assert not series.until(lambda: 2.0, 10_000)
+    assert asked == list(range(done)) == list(range(totals.replications))
+    assert series.is_out_of_time

@@ -16,6 +16,7 @@ from tidings.model.reading import from_document, loads
 from tidings.prediction import predict as room
 from tidings.prediction.predict import predict
 from tidings.prediction.row_joining import joined
+from tidings.prediction.simulated_causes import AskedCauses
 from tidings.theory.answer import TheoryAnswer
 
 SYSTEM = loads(
@@ -117,6 +118,29 @@ def test_each_row_is_answered_by_theory_where_that_is_good_enough(engines):
     assert engines.options.replications == 10
     assert not found.remarks
     assert found.source == "predicted"
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken_s", "for_shares_s", "for_causes_s"),
+    [(60.0, 3.0, 50.0, 10.0), (60.0, 56.0, 50.0, 4.0), (600.0, 400.0, 500.0, 100.0)],
+)
+def test_what_is_late_and_why_are_simulated_within_the_same_seconds(
+    engines, monkeypatch, asked, taken_s, for_shares_s, for_causes_s
+):
+    engines.theory = UnsupportedError("no", features=("such things",))
+    engines.simulated = replace(engines.simulated, provenance={"cpu_s": taken_s})
+    asked_of_causes = []
+
+    def causes(_, playing):
+        asked_of_causes.append(playing)
+        return AskedCauses(causes=table("causes"))
+
+    monkeypatch.setattr(room, "simulated_causes", causes)
+    predict(SYSTEM, seconds=asked)
+    assert engines.options.seconds == pytest.approx(for_shares_s)
+    assert asked_of_causes[0].seconds == pytest.approx(for_causes_s)
+    predict(SYSTEM, seconds=asked, causes=False)
+    assert engines.options.seconds == asked
 
 
 def test_a_row_is_of_one_engine_in_all_that_chance_decides(engines):

@@ -125,6 +125,7 @@ def _slow_to_settle(warmup_s: float) -> Remark:
     )
 
 
+FEWEST = 2  # replications: fewer say nothing of how much they differ
 SAFELY = 1.1  # times the replications needed by what is known: they may show a larger error
 
 
@@ -154,6 +155,11 @@ class Clock:
     def is_over(self) -> bool:
         """Whether nothing is left to spend."""
         return self.seconds is not None and self.spent_s >= self.seconds
+
+    @property
+    def left_s(self) -> float:
+        """CPU seconds that are left to spend."""
+        return math.inf if self.seconds is None else max(self.seconds - self.spent_s, 0.0)
 
     def spend(self, cpu_s: float) -> None:
         """Add what one replication took."""
@@ -189,17 +195,40 @@ class Series(Generic[Counts]):
     ) -> None:
         self._totals, self._run = totals, run
         self.clock, self.tell = clock, tell
-        self.spent_s = 0.0
+        self.spent_s, self._ran = 0.0, 0
 
     def add(self, more: int, of: str = "") -> None:
         """Run more replications, fewer if the seconds end; ``of`` how many in the end, in words."""
-        done, before_s = self._totals.replications, self.clock.spent_s
-        for number, counts in enumerate(self._run(range(done, done + more)), start=done + 1):
-            self._totals.add(counts)
-            self.tell(f"replication {number} of {of or done + more}")
-            if self.clock.is_over and number > 1:
-                break
-        self.spent_s += self.clock.spent_s - before_s
+        done = self._totals.replications
+        last = done + more
+        while done < last and (some := self._affordable(last - done)) > 0:
+            before_s = self.clock.spent_s
+            for counts in self._run(range(done, done + some)):
+                done += 1
+                self._totals.add(counts)
+                self.tell(f"replication {done} of {of or last}")
+                if self.clock.is_over and done > 1:
+                    break
+            self._ran += some
+            self.spent_s += self.clock.spent_s - before_s
+
+    def _affordable(self, most: int) -> int:
+        """Count the replications that can be begun and ended: two in any case, which tell more.
+
+        What is begun when the seconds end is run to its end, for nothing.
+        """
+        if self.clock.seconds is None:
+            return most
+        if self._ran < FEWEST:
+            return min(most, FEWEST - self._ran)
+        if self.spent_s <= 0.0:
+            return most
+        return min(most, math.floor(self.clock.left_s * self._ran / self.spent_s + 1e-9))
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the seconds allow no replication more."""
+        return self._affordable(1) < 1
 
     def until(self, shortfall: Callable[[], float], most: int) -> bool:
         """Add replications until errors are at most those wanted; say whether that was reached.
@@ -210,7 +239,7 @@ class Series(Generic[Counts]):
         """
         while (short := shortfall()) > 1.0:
             done = self._totals.replications
-            if most <= done or self.clock.is_over:
+            if most <= done or self.is_out_of_time:
                 return False
             self.tell(f"{short:.2g} times the error wanted after {done}")
             more = more_replications(done, short, 1.0, most)

@@ -10,6 +10,7 @@ from tidings.model.naming import few
 from tidings.model.system import System
 
 BLOCKED = "blocked publishers"  # the kind of remark that names a full buffer that blocks them
+UNSTEADY = "no steady state"  # the kind of one that names subscribers whose errors are not known
 COLLAPSE = "redelivery collapse"  # the kind of one that names a group kept busy by redeliveries
 
 

@@ -300,7 +300,7 @@ def _until_precise(series: Series[NetCounts], totals: NetTotals, options: NetOpt
         return []
     if series.until(lambda: totals.relative_half_width() / wanted, options.max_replications):
         return _left_out(totals)
-    bound = "seconds" if series.clock.is_over else "replications"
+    bound = "seconds" if series.is_out_of_time else "replications"
     reached = totals.relative_half_width()
     return [
         f"mean residence times are less precise than asked: known to {reached:.2g} of "

@@ -17,16 +17,18 @@ import numpy as np
 import pandas as pd
 
 from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.kernels.replications import Clock
 from tidings.model.arrays import Bools, Floats
 from tidings.model.causes import at_most_missing
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
-from tidings.model.remarks import Remark
+from tidings.model.remarks import UNSTEADY, Remark
 from tidings.model.system import System
 from tidings.prediction.choices import SECONDS, WITHIN
 from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.precision import Within, read_within
+from tidings.prediction.recorded import SHARE as RECORD_SHARE
 from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import (
     calmed,
@@ -52,6 +54,7 @@ from tidings.theory.models import MODELS
 
 ENGINES = ("theory", "simulation")
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
+_FOR_CAUSES = CAUSE_SECONDS / SECONDS  # of the seconds allowed: what is kept for their costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,16 +220,18 @@ def _simulated(
 
     Where it is misses that are wanted precisely, and they are few, by splitting.
     """
+    recorded = any(each.publishes is not None for each in system.publishers)
+    seconds = asked.seconds / (1.0 + RECORD_SHARE) if recorded else asked.seconds
     options = SimulationOptions(
         seed=asked.seed,
         precision=wanted,
         split=read_within(asked.within).of_misses,
-        seconds=asked.seconds,
+        seconds=seconds,
         max_replications=_UNLIMITED,
     )
     outcome = simulate(system, options, progress=tell)
-    if any(each.publishes is not None for each in system.publishers):
-        outcome = with_record_errors(outcome, system, asked.seconds, asked.seed)
+    if recorded:
+        outcome = with_record_errors(outcome, system, seconds, asked.seed)
     rows = {"pairs": outcome.pairs if asked.pairs else table("pairs")}
     rows["delays"] = table("delays") if asked.delays is False else outcome.delays
     # Which rows are not held is said of the rows that are answered.
@@ -238,10 +243,15 @@ def _by_simulation_alone(
     system: System, asked: PredictOptions, within: Within, why: str, tell: Progress
 ) -> Outcome:
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
-    overloaded = collapsed_groups(system, asked.seed)
+    clock = Clock(asked.seconds)
+    overloaded = collapsed_groups(system, asked.seed, clock)
     try:
         if not overloaded:
-            answer = _simulated(system, asked, _wanted(within, everybody), tell)
+            kept_s = 0.0 if asked.causes is False else _FOR_CAUSES * asked.seconds
+            of_shares = dataclasses.replace(
+                asked, seconds=asked.seconds - max(kept_s, clock.spent_s)
+            )
+            answer = _simulated(system, of_shares, _wanted(within, everybody), tell)
     except UnstableError:
         overloaded = overloaded_groups(system)
         if not overloaded:
@@ -250,22 +260,23 @@ def _by_simulation_alone(
         relieved = predict(without_queues(system, overloaded), asked, progress=tell)
         return with_overload(relieved, system, overloaded)
     answer.subscribers["why"] = why
-    roughly = _causes_roughly(system, answer, asked, tell)
+    clock.spend(answer.provenance.get("cpu_s", 0.0))
+    roughly = _causes_roughly(system, answer, asked, clock.left_s, tell)
     remarks = (*answer.remarks, *roughly.remarks())
     answer = dataclasses.replace(answer, source="predicted", causes=roughly.causes, remarks=remarks)
     return _told(answer, within, asked)
 
 
 def _causes_roughly(
-    system: System, answer: Outcome, asked: PredictOptions, tell: Progress
+    system: System, answer: Outcome, asked: PredictOptions, left_s: float, tell: Progress
 ) -> AskedCauses:
     """Give costs of causes by what theory can play; where it still has no answer, by simulation."""
     if asked.causes is False:
         return AskedCauses(causes=table("causes"))
     playing = Playing(
         seed=asked.seed,
-        # Whoever allows more seconds than usual allows more for causes, too.
-        seconds=max(min(asked.seconds, CAUSE_SECONDS), asked.seconds * CAUSE_SECONDS / SECONDS),
+        # Whoever allows more seconds than usual allows more for causes, too; of what is left.
+        seconds=min(max(CAUSE_SECONDS, _FOR_CAUSES * asked.seconds), left_s),
         warmup_s=answer.provenance.get("warmup_s"),
         known=answer,
         progress=tell,
@@ -307,8 +318,11 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     reason = reason or "the CPU seconds ran out"
     if asked.by_theory_alone:
         reason, do = "theory alone was used", "allow simulation, or accept the errors shown"
+    unsteady = {name for each in answer.remarks if each.kind == UNSTEADY for name in each.where}
+    among = rows["subscriber"].isin(unsteady).to_numpy()
     why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
     why[missed] = f"less precise than asked: {reason}"
+    why[missed & among] = "less precise than asked: runs do not tell what it gets in the long run"
     rows["why"] = why
     counts = rows["by"].value_counts()
     promise = {
@@ -322,7 +336,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
         subscribers=rows,
         causes=at_most_missing(answer.causes, rows),
         provenance={**answer.provenance, "promise": promise},
-        remarks=(*answer.remarks, *_not_held(rows, missed, reason, do)),
+        remarks=(*answer.remarks, *_not_held(rows, missed & ~among, reason, do)),
     )
 
 

@@ -7,35 +7,33 @@ members could. Offered more than that, it need not collapse, but once it has it 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tidings.errors import UnstableError
-from tidings.model.content import ContentRow, ContentTable
-from tidings.model.filters import EVERYTHING
-from tidings.model.laws import Exponential
+from tidings.kernels.replications import Clock
 from tidings.model.loads import FULL_LOAD
 from tidings.model.remarks import COLLAPSE
-from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.model.system import System
 from tidings.simulation.groups import Group
 from tidings.simulation.network import compile_system
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import simulate
-from tidings.simulation.world import Window, make_world, overload_of_group, run_world
+from tidings.simulation.saturation import saturated_rate
+from tidings.simulation.unsteady import NOTHING
+from tidings.simulation.world import overload_of_group
 
-_OFFERED = 3.0  # times what the members can handle: there is always work
-_EVENTS, _EVENTS_OF_MEMBER = 2_000, 100
 _CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs
 _RUNS = 8
-_NOTHING = 0.001  # share on time in all runs together; in more, some of them had not collapsed yet
-_LONG = 2_000  # times that a group handles something, in a run of the whole system
+_LONG = 2_000  # times that each member handles something, in a run of the whole system ...
+_MOST = 200_000  # ... in which no more events are published
+_PART = 0.1  # of the seconds allowed for a prediction: what these runs may take
 
 
-def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
+def collapsed_groups(system: System, seed: int = 0, clock: Clock | None = None) -> dict[str, str]:
     """Find the groups in which redeliveries leave too little time for new events, and say so.
 
     Groups that could collapse and have not after a short run are not among them, nor are those that
-    are offered more than they could handle anyway.
+    are offered more than they could handle anyway. ``clock`` is told what the runs took.
     """
+    clock = clock or Clock()
     compiled = compile_system(system)
     risky = [
         (number, group)
@@ -47,20 +45,26 @@ def collapsed_groups(system: System, seed: int = 0) -> dict[str, str]:
     if not risky or compiled.drops_events:
         return {}
     slowest_s = max(len(group.members) / group.capacity_per_s for _, group in risky)
+    length_s = min(_LONG * slowest_s, _MOST / float(compiled.publisher_rates.sum()))
     options = SimulationOptions(
-        seed=seed, replications=_RUNS, warmup_s=_LONG * slowest_s, duration_s=_LONG * slowest_s
+        seed=seed,
+        replications=_RUNS,
+        warmup_s=length_s,
+        duration_s=length_s,
+        seconds=None if clock.seconds is None else _PART * clock.seconds,
     )
     try:
         played = simulate(system, options)
     except UnstableError:
         return {}
+    clock.spend(played.provenance.get("cpu_s", 0.0))
     shares = played.subscribers.set_index("subscriber")["on_time"]
     collapsed = {
         name
         for each in played.remarks
         if each.kind == COLLAPSE
         for name in each.where
-        if shares[name] <= _NOTHING
+        if shares[name] <= NOTHING
     }
     return {
         group.subscriber.name: overload_of_group(compiled, number)
@@ -73,43 +77,3 @@ def _is_risky(group: Group, arriving_per_s: float, seed: int) -> bool:
     if arriving_per_s >= FULL_LOAD * group.capacity_per_s:
         return False
     return arriving_per_s >= _CLEARLY * saturated_rate(group, seed)
-
-
-def saturated_rate(group: Group, seed: int = 0) -> float:
-    """Simulate how many events per second a group is done with that always has work."""
-    compiled = compile_system(_alone(group))
-    events = max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members))
-
-    def until_s(events: int) -> float:
-        """Give the seconds after which nothing is to be done any more."""
-        window = Window(warmup_s=0.0, end_s=events / float(compiled.publisher_rates.sum()))
-        world = make_world(compiled, window, seed, 0)
-        run_world(world, compiled, window)
-        return float(world.record[0].now)
-
-    # What comes after the last event, such as the end of its ack wait, both runs have.
-    return events / (until_s(2 * events) - until_s(events))
-
-
-def _alone(group: Group) -> System:
-    """Make the group alone at a broker that takes no time, offered more than it can handle."""
-    members = tuple(replace(each, failure=None) for each in group.consumers.members)
-    subscriber = Subscriber(
-        name=group.subscriber.name,
-        at="hub",
-        wants=EVERYTHING,
-        processing=group.subscriber.processing,
-        consumers=replace(group.consumers, members=members),
-    )
-    publisher = Publisher(
-        name="p",
-        at="hub",
-        every=Exponential(mean_s=1.0 / (_OFFERED * group.capacity_per_s)),
-        content=ContentTable(table=(ContentRow(probability=1.0, event={}),)),
-    )
-    return System(
-        version=1,
-        brokers=(Broker(name="hub"),),
-        publishers=(publisher,),
-        subscribers=(subscriber,),
-    )

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.records import make_records, more_records
+from tidings.model.arrays import Floats
 from tidings.model.batches import Fetch
 from tidings.model.consumers import CHOICES, LONGEST_WAITING, WHEN_FULL, Consumers, Member
 from tidings.model.laws import Law, residual
+from tidings.model.loads import FULL_LOAD
 from tidings.model.system import Subscriber
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.audience import is_instant
@@ -51,8 +53,10 @@ class Group:
     @property
     def drops_events(self) -> bool:
         """Whether what it is offered may end before it is handled."""
-        bounded = self.consumers.buffer is not None and not self.consumers.blocks
-        return bounded or self.consumers.deliveries is not None
+        consumers = self.consumers
+        # Without a limit on what members hold nothing ever waits in the buffer.
+        waits = consumers.held > 0 or consumers.in_flight is not None
+        return consumers.buffer is not None and not consumers.blocks and waits
 
     @property
     def at_once(self) -> int:
@@ -86,36 +90,101 @@ class Group:
         return law
 
     @property
-    def _each_per_s(self) -> list[float]:
+    def _while_there_per_s(self) -> Floats:
+        """What each member can handle while it is there, in events per second.
+
+        Without a limit on what it holds it works all the time; with one it also waits for
+        acknowledgements to come back and events to come, which is as long as a round trip.
+        """
+        fetch, prefetch = self.consumers.fetch, self.consumers.prefetch
+        needed_s = self._processing_s
+        if fetch is not None:  # no more come before it is done with all of them
+            needed_s = needed_s / (fetch.size if fetch.together else 1)
+            needed_s = needed_s + self._trip_s / fetch.size
+        elif prefetch:
+            needed_s = np.maximum(needed_s, (needed_s + self._trip_s) / prefetch)
+        if not self.consumers.acknowledges:
+            needed_s = needed_s * self.subscriber.link.reliability
+        with np.errstate(divide="ignore"):
+            per_s: Floats = 1.0 / needed_s
+        return per_s
+
+    @property
+    def _processing_s(self) -> Floats:
+        return np.array([self.processing(each).mean_s for each in self.members])
+
+    @property
+    def _trip_s(self) -> float:
+        """How long an event and its acknowledgement travel, in seconds; 0 where that changes."""
+        link = self.subscriber.link
+        return 0.0 if link.delay_by_time is not None else 2.0 * link.delay.mean_s
+
+    @property
+    def each_per_s(self) -> Floats:
         """What each member can handle, its absences included, in events per second."""
-        fetch = self.consumers.fetch
-        at_once = fetch.size if fetch is not None and fetch.together else 1
-        return [
-            at_once
-            * (each.failure.availability if each.failure else 1.0)
-            / self.processing(each).mean_s
-            if self.processing(each).mean_s > 0.0
-            else np.inf
-            for each in self.members
-        ]
+        there = [each.failure.availability if each.failure else 1.0 for each in self.members]
+        return self._while_there_per_s * there
+
+    @property
+    def busy_per_s(self) -> float:
+        """Events per second that all members together could handle if they never waited."""
+        with np.errstate(divide="ignore"):
+            return float((1.0 / self._processing_s).sum())
 
     @property
     def able_per_s(self) -> float:
         """Events per second that all members together can handle."""
-        return float(sum(self._each_per_s))
+        return float(self.each_per_s.sum())
+
+    @property
+    def offered_shares(self) -> Floats:
+        """Share of the events in the partitions of each member."""
+        shares = np.zeros(len(self.members))
+        if self.consumers.partitions is not None:
+            np.add.at(shares, self.owners, self.consumers.partitions.used_shares)
+        return shares
+
+    def loads(self, arriving_per_s: float) -> Floats:
+        """Compute how many times what it can handle each member's partitions are offered.
+
+        While a member is not there, others handle its partitions, at most one each.
+        """
+        able, there = self.each_per_s, self._while_there_per_s
+        away = 1.0 - np.divide(able, there, out=np.ones(able.size), where=np.isfinite(there))
+        owned = np.bincount(self.owners, minlength=able.size)
+        for number in np.flatnonzero((away > 0.0) & (owned > 0)):
+            others = np.sort(np.delete(there, number))[::-1]
+            able[number] += away[number] * others[: owned[number]].sum()
+        loads: Floats = arriving_per_s * self.offered_shares / able
+        return loads
 
     @property
     def capacity_per_s(self) -> float:
         """Events per second that it can be offered at most, if none is delivered again.
 
-        With partitions, the member that is offered most for what it can do is the bound.
+        With partitions, the member that is offered most for what it can do is the bound; with a
+        limit on events in flight, that each of them is so for as long as it takes at least.
         """
-        if self.consumers.partitions is None or any(each.failure for each in self.members):
-            return self.able_per_s
-        offered = np.zeros(len(self.members))
-        shares = self.consumers.partitions.used_shares
-        np.add.at(offered, self.owners, shares)
-        return min(a / o for a, o in zip(self._each_per_s, offered, strict=True) if o > 0.0)
+        bounds, busiest = [self.able_per_s], float(self.loads(1.0).max())
+        if busiest > 0.0:
+            bounds.append(1.0 / busiest)
+        shortest_s = float(self._processing_s.min()) + self._trip_s
+        if self.consumers.in_flight is not None and shortest_s > 0.0:
+            bounds.append(self.consumers.in_flight / shortest_s)
+        return min(bounds)
+
+    def hot_members(self, arriving_per_s: float) -> list[int]:
+        """Find the members whose partitions are offered more than they can handle.
+
+        None where no others are left who could go on: all members are, or what waits for those
+        that are takes all the places there are among the events in flight.
+        """
+        consumers = self.consumers
+        hot = np.flatnonzero(self.loads(arriving_per_s) >= FULL_LOAD)
+        cold = np.setdiff1d(self.owners, hot)
+        places = (consumers.fetch.size if consumers.fetch else consumers.prefetch) or np.inf
+        blocked = consumers.in_flight is not None and hot.size * places >= consumers.in_flight
+        return [] if not cold.size or (hot.size and blocked) else hot.tolist()
 
     @property
     def owners(self) -> list[int]:

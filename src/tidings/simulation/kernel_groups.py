@@ -38,6 +38,7 @@ from tidings.simulation.kernel_layout import (
     BY_EXPIRY,
     BY_LINK,
     BY_OVERFLOW,
+    BY_OVERLOAD,
     BY_PATH_DOWN,
     BY_REQUEST,
     FIRST_MOMENT,
@@ -118,6 +119,9 @@ def offer(world: Any, index: int, receiver: int) -> None:
     queues, streams = arrays.group_queues(world), arrays.streams(world)
     message.queue = choose(queues, group.first_queue, group.last_queue, streams, group.stream)
     queue = tables.group_queues(world, message.queue)
+    if queue.given_up:
+        settle(world, number, index, BY_OVERLOAD)
+        return
     if group.waiting >= group.buffer:
         if not group.drops_old or queue.head < 0:
             settle(world, number, index, BY_OVERFLOW)

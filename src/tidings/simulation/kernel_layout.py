@@ -265,6 +265,7 @@ GROUP_QUEUE = record(
     again_head=_I,
     again_tail=_I,
     waiting=_I,  # for their first delivery
+    given_up=_I,  # its member is offered more than it can handle: its turn never comes
 )
 # What else there is to know of a copy where there are groups. Of an event at a group (its
 # *message*): its queue, how often it was delivered, handled, whether that is over (acknowledged or
@@ -360,13 +361,14 @@ KERNEL_CAUSES = (
     "not_known",
     "unsubscribed",
     "dead_letter",
+    "overload",
 )
 BY_LINK, BY_OVERFLOW, BY_EXPIRY = constants(0, 3)
 PLAIN_CAUSES = 3  # the causes that there are where nothing fails
 BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = constants(PLAIN_CAUSES, 4)
 FAILING_CAUSES = PLAIN_CAUSES + 4
 # By receipt only: of churners, of consumer groups.
-BY_NOT_KNOWN, BY_UNSUBSCRIBED, BY_DEAD_LETTER = constants(FAILING_CAUSES, 3)
+BY_NOT_KNOWN, BY_UNSUBSCRIBED, BY_DEAD_LETTER, BY_OVERLOAD = constants(FAILING_CAUSES, 4)
 # What is known of an event at a broker, where copies may come twice: 0, or ...
 DELIVERED, LOST = constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
@@ -383,6 +385,7 @@ RECEIPT = record(
     not_known=_I,
     unsubscribed=_I,
     dead_letter=_I,
+    overloaded=_I,
     wanted=_I,
     delivered=_I,
     late=_F,

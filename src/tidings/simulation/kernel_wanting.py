@@ -20,6 +20,7 @@ from tidings.simulation.kernel_layout import (
     BY_NOT_KNOWN,
     BY_NOT_RESTORED,
     BY_OVERFLOW,
+    BY_OVERLOAD,
     BY_PATH_DOWN,
     BY_UNSUBSCRIBED,
     LOST_THERE,
@@ -110,6 +111,8 @@ def count_cause(receipt: Any, cause: int) -> None:
         receipt.not_known += 1
     elif cause == BY_DEAD_LETTER:
         receipt.dead_letter += 1
+    elif cause == BY_OVERLOAD:
+        receipt.overloaded += 1
     else:
         receipt.unsubscribed += 1
 

@@ -18,8 +18,10 @@ from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import BLOCKED, COLLAPSE, Remark, of_system
+from tidings.simulation.hot_partitions import hot_partitions
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
+from tidings.simulation.unsteady import unsteady_units, with_unsteady
 
 if TYPE_CHECKING:
     from tidings.simulation.totals import Totals
@@ -34,16 +36,16 @@ def outcome_of(
     totals: Totals, provenance: Mapping[str, Any], remarks: Sequence[Remark] = ()
 ) -> Outcome:
     """Make the outcome of everything counted so far."""
-    quantiles = _quantiles(totals)
+    quantiles, unsteady = _quantiles(totals), unsteady_units(totals)
     return Outcome(
         source="simulated",
-        subscribers=_subscribers(totals, quantiles),
+        subscribers=_subscribers(totals, quantiles, unsteady),
         pairs=_pairs(totals, quantiles),
         brokers=_brokers(totals),
         links=_links(totals),
         delays=_delays(totals),
         provenance=provenance,
-        remarks=tuple(remarks),
+        remarks=(*remarks, *unsteady.values()),
     )
 
 
@@ -59,7 +61,7 @@ def _quantiles(totals: Totals) -> Floats:
     return np.array(times_s).reshape(-1, len(shares))
 
 
-def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
+def _subscribers(totals: Totals, quantiles: Floats, unsteady: Mapping[int, Remark]) -> pd.DataFrame:
     everyone = totals.compiled.asked.subscribers
     wanted = totals.on_time.w
     delivered = wanted - totals.lost.sum(axis=1)
@@ -68,7 +70,7 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
         "events": wanted,
         "on_time": totals.on_time.value,
         "on_time_se": totals.standard_errors,
-        "error": totals.half_widths,
+        "error": with_unsteady(totals.half_widths, totals.on_time.value, unsteady),
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
         "delay_mean_s": totals.delay.value,
@@ -240,6 +242,7 @@ def remarks_of(totals: Totals) -> list[Remark]:
                 do="check their filters, or simulate for longer",
             )
         )
+    remarks += hot_partitions(totals.compiled)
     remarks += _redelivery(totals)
     remarks += _blocking(totals)
     routes = totals.compiled.routes
@@ -287,7 +290,6 @@ def _redelivery(totals: Totals) -> list[Remark]:
         stations = np.isin(compiled.tables["stations"]["place"], mine)
         busy = float(np.nanmean(totals.utilisation.value[stations]))
         once = compiled.group_arrivals[number] / group.capacity_per_s
-        most = once * (group.consumers.deliveries or np.inf)
         if busy >= COLLAPSED > once:
             kind = COLLAPSE
             what = (
@@ -300,8 +302,6 @@ def _redelivery(totals: Totals) -> list[Remark]:
                 "this consumer group handles events more than once, because they are acknowledged "
                 "too late"
             )
-            if most >= 1.0:  # a simulation need not have met the backlog that begins it
-                what += f", and a backlog can turn this into a {COLLAPSE}"
         remarks.append(
             Remark(
                 kind=kind,

@@ -20,7 +20,8 @@ from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.remarks import Remark
 from tidings.model.system import System
-from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.hot_partitions import compile_steady, given_up
+from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import SimulationChanges, SimulationOptions
 from tidings.simulation.results import outcome_of, provenance_of, remarks_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
@@ -90,7 +91,7 @@ class Shares(Series[Counts]):
         rows = np.flatnonzero(self.times_wanted > 1.0)
         rows = rows[np.argsort(-widths[rows], kind="stable")]
         named = names(self.totals.compiled.asked.subscribers)
-        bound = "seconds" if self.clock.is_over else "replications"
+        bound = "seconds" if self.is_out_of_time else "replications"
         return Remark(
             kind="not held",
             what=f"on-time shares are less precise than asked: the allowed {bound} ran out",
@@ -171,7 +172,7 @@ def simulate(
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "simulation")
     tell("contents and routes")
-    compiled = compile_system(system)
+    compiled = compile_steady(system)
     refuse_overload(compiled)
     count = len(system.subscribers)
     span = find_span(compiled, _least(chosen.wanted(np.full(count, np.nan))))
@@ -273,7 +274,7 @@ def replicate(
     """Run one replication and give its counts, the same as inside a simulation of many."""
     require_only(system, HANDLED, "simulation")
     window = Window(warmup_s=warmup_s, end_s=warmup_s + duration_s)
-    return next(replications(compile_system(system), window, seed, [replication]))
+    return next(replications(compile_steady(system), window, seed, [replication]))
 
 
 def replications(
@@ -338,8 +339,11 @@ def refuse_overload(compiled: CompiledSystem) -> None:
 
 
 def overloaded_groups(system: System) -> dict[str, str]:
-    """Find the consumer groups that are offered all they can do, or more, and say so of each."""
-    return _overloaded_groups(compile_system(system))
+    """Find the consumer groups that are offered all they can do, or more, and say so of each.
+
+    Those of which only some partitions are, and the others go on, are not among them.
+    """
+    return _overloaded_groups(compile_steady(system))
 
 
 def _overloaded_groups(compiled: CompiledSystem) -> dict[str, str]:
@@ -347,6 +351,7 @@ def _overloaded_groups(compiled: CompiledSystem) -> dict[str, str]:
         group.subscriber.name: overload_of_group(compiled, number)
         for number, group in enumerate(compiled.groups)
         if compiled.group_arrivals[number] >= FULL_LOAD * group.capacity_per_s
+        and not given_up(compiled, number)
     }
 
 

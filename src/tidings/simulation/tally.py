@@ -27,6 +27,7 @@ from tidings.simulation.kernel_layout import (
     BY_NOT_KNOWN,
     BY_NOT_RESTORED,
     BY_OVERFLOW,
+    BY_OVERLOAD,
     BY_PATH_DOWN,
     BY_UNSUBSCRIBED,
     KERNEL_CAUSES,
@@ -157,6 +158,7 @@ _BY_RECEIPT = {
     BY_NOT_KNOWN: "not_known",
     BY_UNSUBSCRIBED: "unsubscribed",
     BY_DEAD_LETTER: "dead_letter",
+    BY_OVERLOAD: "overloaded",
 }
 STATION_FIELDS = ("arrivals", "served", "busy", "wait")
 CHANNEL_FIELDS = ("sent", "lost", "delay_sum")

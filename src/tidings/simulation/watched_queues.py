@@ -100,16 +100,10 @@ def _of_group(compiled: CompiledSystem, number: int, group: Group) -> WatchedQue
     members = np.flatnonzero(tables["members"]["group"] == number)
     places = tables["places"][tables["members"]["place"][members]]
     stations = range(int(places["first_station"].min()), int(places["last_station"].max()))
-    able = [
-        1.0 / mean if (mean := group.processing(each).mean_s) > 0.0 else np.inf
-        for each in group.members
-    ]
-    parts = {-1: [1.0, sum(able)]}
+    parts: tuple[tuple[float, float], ...] = ((1.0, group.able_per_s),)
     if consumers.partitions is not None:
-        owned = zip(group.owners, consumers.partitions.used_shares, strict=True)
-        parts = {owner: [0.0, able[owner]] for owner in group.owners}
-        for owner, share in owned:
-            parts[owner][0] += share
+        each = zip(group.offered_shares.tolist(), group.each_per_s.tolist(), strict=True)
+        parts = tuple((share, able) for share, able in each if share > 0.0)
     crashing = any(each.failure for each in group.members)
     return WatchedQueue(
         what="consumer group",
@@ -120,7 +114,7 @@ def _of_group(compiled: CompiledSystem, number: int, group: Group) -> WatchedQue
         stations=stations,
         servers=len(group.members),
         buffer=consumers.buffer,
-        shares=tuple((share, each) for share, each in parts.values() if share > 0.0),
+        shares=parts,
         is_steady=_has_steady_arrivals(compiled) and not (crashing or consumers.acknowledges),
     )
 

@@ -28,6 +28,7 @@ from tidings.simulation.options import SimulationOptions
 from tidings.simulation.world import Window, make_world, run_world
 
 if TYPE_CHECKING:
+    from tidings.simulation.groups import Group
     from tidings.simulation.network import CompiledSystem
 
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
@@ -38,8 +39,10 @@ FEWEST_CYCLES = 20  # that a half-width is believed after
 # Reckoned CPU time of one event at one broker: a plain one takes 0.15 µs (benchmarks/simulator.py),
 # one among failures several times as long.
 VISIT_S = 5e-7
+LOOKED_AT = 0.07  # visits: each partition of a group is looked at for each of its events
+HANDED_OUT, MOST_AGAIN = 2, 10  # visits of each delivery, and so many of each event
 LEAST = 0.01  # of the usual length, however short the time allowed
-PILOTED = 0.5  # of the seconds allowed, for the longest pilot runs
+PILOTED = 0.5  # of the seconds allowed, for all pilot runs: the longest take half of it
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
 
 
@@ -157,7 +160,21 @@ def find_window(
 def _visits_per_s(compiled: CompiledSystem) -> float:
     """Count what one simulated second makes a run do: events at brokers and at peers."""
     at_peers = float(compiled.peer_arrivals.sum()) if compiled.peer_queues else 0.0
-    return float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum()) + at_peers
+    groups = zip(compiled.groups, compiled.group_arrivals.tolist(), strict=True)
+    at_groups = sum(_visits_of_group(group, rate) for group, rate in groups)
+    flow = float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum())
+    return flow + at_peers + at_groups
+
+
+def _visits_of_group(group: Group, arriving_per_s: float) -> float:
+    """Count what a group does beside what a plain subscriber would.
+
+    It may hand out again whatever its members can handle.
+    """
+    visits = LOOKED_AT * len(group.owners) * arriving_per_s
+    if group.consumers.acknowledges:
+        visits += HANDED_OUT * min(group.able_per_s, MOST_AGAIN * arriving_per_s)
+    return visits
 
 
 def affordable_s(compiled: CompiledSystem, seconds: float) -> float:
@@ -192,7 +209,7 @@ def _pilot_events(compiled: CompiledSystem, options: SimulationOptions) -> tuple
     visits = _visits_per_s(compiled) / float(compiled.publisher_rates.sum())
     most = options.seconds / (PILOTS * VISIT_S * visits)  # in all seconds allowed
     events = min(PILOT_EVENTS, max(0.1 * most, FEWEST_PILOT_EVENTS))
-    doublings = math.floor(math.log2(max(PILOTED * most / events, 1.0)))
+    doublings = math.floor(math.log2(max(0.5 * PILOTED * most / events, 1.0)))
     return events, min(doublings, MOST_PILOT_DOUBLINGS)
 
 

@@ -15,6 +15,7 @@ from tidings.kernels.memory import World
 from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
 from tidings.model.loads import FULL_LOAD, overload
+from tidings.model.remarks import COLLAPSE
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_parts import parts_of
 from tidings.simulation.kernel_run import run, schedule_first
@@ -244,6 +245,10 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
         head = f"{head}, {int(waiting[group]):,} of them waiting at one place"
         return f"{head}; {overload_of_group(compiled, group)}, or {ALLOW_MORE}"
     head = f"{head}, {int(station.waiting):,} of them waiting at one place"
+    place = world.tables["places"][station.place]
+    if place.kind == layout.AT_MEMBER:
+        group = [each.receiver for each in compiled.groups].index(int(place.owner))
+        return f"{head}; {overload_of_group(compiled, group)}, or {ALLOW_MORE}"
     owner = int(station.place) - len(compiled.system.brokers)
     if owner >= 0:
         return (
@@ -280,9 +285,13 @@ def overload_of_group(compiled: CompiledSystem, number: int) -> str:
     if rate < FULL_LOAD * group.capacity_per_s:
         return (
             f"{head} can handle {group.capacity_per_s:.4g}, but redeliveries use up the spare "
-            "capacity: use a longer 'ack_wait' or a smaller 'prefetch'"
+            f"capacity, a {COLLAPSE}: use a longer 'ack_wait' or a smaller 'prefetch'"
         )
     do = "add members, or make them faster"
-    if rate < FULL_LOAD * group.able_per_s:  # only the owner of some partitions is offered too much
-        do = "spread the keys over more partitions, or give the busiest to members of their own"
+    if rate < FULL_LOAD * group.able_per_s:
+        do = "allow more events in flight ('in_flight')"
+        if group.loads(rate).max() >= FULL_LOAD:  # only the owner of some partitions is too busy
+            do = "spread the keys over more partitions, or give the busiest to members of their own"
+    elif rate < FULL_LOAD * group.busy_per_s:
+        do = "let members hold more events ('prefetch', 'fetch') while acknowledgements travel"
     return f"{head} can handle {group.capacity_per_s:.4g}: {do}"

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tidings.errors import EngineError, TidingsError
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.hot_partitions import compile_steady
+from tidings.simulation.network import CompiledSystem
 from tidings.simulation.run import Replicate, replications
 from tidings.simulation.tally import Counts
 from tidings.simulation.world import Window
@@ -73,4 +74,4 @@ def _counted(document: bytes, window: Window, seed: int, number: int) -> bytes:
 @lru_cache(maxsize=1)
 def compiled_once(document: bytes) -> CompiledSystem:
     """Compile the system, once in the life of a worker."""
-    return compile_system(reading.from_document(pickle.loads(document)))
+    return compile_steady(reading.from_document(pickle.loads(document)))

@@ -1,0 +1,85 @@
+"""Consumer groups that always have work: how many events a second redeliveries let them handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidings.errors import UnstableError
+from tidings.model.content import ContentRow, ContentTable
+from tidings.model.filters import EVERYTHING
+from tidings.model.laws import Exponential
+from tidings.model.loads import FULL_LOAD
+from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.simulation.groups import Group
+from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.world import Window, make_world, run_world
+
+_OFFERED = 3.0  # times what the members can handle: there is always work
+_EVENTS, _EVENTS_OF_MEMBER = 20_000, 100  # at least ...
+_MOST_EVENTS = 200_000  # ... and at most
+_COPIES = 10  # of each event at once, on average; of more, there are ever more
+
+
+def metastable_groups(compiled: CompiledSystem) -> Iterator[tuple[int, float]]:
+    """Give the groups that a backlog never leaves again, and what they handle then, per second.
+
+    They could handle all that they are offered, but not while they always have work. What comes to
+    full buffers or expires ends a backlog, and those that are offered too much anyway never had
+    another state.
+    """
+    if compiled.drops_events or compiled.senders.pausing:
+        return
+    for number, group in enumerate(compiled.groups):
+        rate = float(compiled.group_arrivals[number])
+        if group.consumers.acknowledges and rate < FULL_LOAD * group.capacity_per_s:
+            handled_per_s = saturated_rate(group)
+            if rate >= handled_per_s:
+                yield number, handled_per_s
+
+
+def saturated_rate(group: Group, seed: int = 0) -> float:
+    """Simulate how many events per second a group is done with that always has work.
+
+    None at all where members hold whatever there is: all of that is handed out again and again.
+    """
+    compiled = compile_system(_alone(group))
+    events = min(max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members)), _MOST_EVENTS)
+
+    def until_s(events: int) -> float:
+        """Give the seconds after which nothing is to be done any more."""
+        end_s = events / float(compiled.publisher_rates.sum())
+        window = Window(warmup_s=0.0, end_s=end_s, max_copies=_COPIES * events)
+        world = make_world(compiled, window, seed, 0)
+        run_world(world, compiled, window)
+        return float(world.record[0].now)
+
+    # What comes after the last event, such as the end of its ack wait, both runs have.
+    try:
+        return events / (until_s(2 * events) - until_s(events))
+    except UnstableError:
+        return 0.0
+
+
+def _alone(group: Group) -> System:
+    """Make the group alone at a broker that takes no time, offered more than it can handle."""
+    members = tuple(replace(each, failure=None) for each in group.consumers.members)
+    subscriber = Subscriber(
+        name=group.subscriber.name,
+        at="hub",
+        wants=EVERYTHING,
+        processing=group.subscriber.processing,
+        consumers=replace(group.consumers, members=members),
+    )
+    publisher = Publisher(
+        name="p",
+        at="hub",
+        every=Exponential(mean_s=1.0 / (_OFFERED * group.capacity_per_s)),
+        content=ContentTable(table=(ContentRow(probability=1.0, event={}),)),
+    )
+    return System(
+        version=1,
+        brokers=(Broker(name="hub"),),
+        publishers=(publisher,),
+        subscribers=(subscriber,),
+    )
