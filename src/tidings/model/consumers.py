@@ -96,6 +96,23 @@ class Partitions:
         """The share of the events of each partition."""
         return self.shares or (1.0 / self.count,) * self.count
 
+    def spread_over(self, count: int) -> Partitions:
+        """Make a copy with so many partitions, which members own in turn.
+
+        What a partition has more than the one with the least is taken as a single key, which stays
+        as hot as it is; all other keys are spread evenly.
+
+        >>> Partitions(count=2, shares=(0.75, 0.25)).spread_over(4).used_shares
+        (0.625, 0.125, 0.125, 0.125)
+        """
+        if not self.shares:
+            return replace(self, count=count, owners=())
+        even = min(self.shares)
+        shares = [self.count * even / count] * count
+        for number, share in enumerate(self.shares):
+            shares[number % count] += share - even
+        return replace(self, count=count, shares=tuple(shares), owners=())
+
 
 def _read_partitions(place: Place) -> Partitions | None:
     partitions: Partitions | None = records.read_record(Partitions, place)
@@ -239,6 +256,12 @@ class Consumers:
     def blocks(self) -> bool:
         """Whether publishers wait while its buffer is full."""
         return self.buffer is not None and self.when_full == WHEN_FULL[2]
+
+    def with_partitions(self, count: int) -> Consumers:
+        """Make a copy with so many partitions; hot keys stay as hot as they are."""
+        if self.partitions is None:
+            return self
+        return replace(self, partitions=self.partitions.spread_over(count))
 
     def with_even_keys(self) -> Consumers:
         """Make a copy with partitions of equal shares that the members own in turn."""

@@ -50,6 +50,10 @@ def _even_keys(group: Consumers, value: str) -> Consumers | None:
     return group.with_even_keys() if group.partitions is not None else None
 
 
+def _partitions(group: Consumers, value: int) -> Consumers | None:
+    return group.with_partitions(value) if group.partitions is not None else None
+
+
 def _one_member(group: Consumers, value: tuple[str, Law]) -> Consumers | None:
     name, law = value
     return group.with_member(name, law) if name in {each.name for each in group.members} else None
@@ -133,5 +137,6 @@ GROUP_ADJUSTMENTS: dict[str, Adjustment] = {
     ),
     "member": _of_group(_MEMBER, _one_member),
     "choose": _of_group(records.choice(*CHOICES), _field("choose")),
+    "partitions": _of_group(records.whole(1, MOST_MEMBERS), _partitions),
     "keys": _of_group(records.choice("even"), _even_keys),
 }
