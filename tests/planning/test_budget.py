@@ -38,7 +38,6 @@ subscribers:
   workers:
     at: far
     wants: {}
-    processing: 2ms
     consumers:
       members:
         quick: {processing: 1ms}
