@@ -55,7 +55,6 @@ def system(owners: Mapping[str, Sequence[str]], groups: int = 1) -> td.System:
             "consumers": {
                 "count": 2,
                 "prefetch": 2,  # so that the next is there when one is done
-                "choose": "longest waiting",
                 "partitions": {"count": PARTITIONS, "shares": SHARES, "owners": list(of_each)},
             },
         }

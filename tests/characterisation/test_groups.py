@@ -9,7 +9,7 @@ from pyarrow.parquet import write_table
 
 from tidings.characterisation.job import characterise
 from tidings.model.parameter_values import parameter_values
-from tidings.model.reading import loads
+from tidings.model.reading import dumps, loads
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.prediction.predict import predict
 from tidings.simulation.recording import record
@@ -151,11 +151,19 @@ def test_settings_of_a_base_system_are_kept(spark, few_rows, system, tmp_path):
     short = record(system, seed=6, duration_s=20.0, warmup_s=5.0)
     settings = {"ack_wait_s": 9.0, "deliveries": 4, "prefetch": 7, "in_flight": 30}
     base = with_settings(system, "half", settings)
+    # Of a group whose traces tell its partitions, what these leave nothing to do.
+    asking = {"choose": "longest waiting", "refill": 1, "in_flight": 9}
+    paused = replace(group_of(system, "hot").consumers.partitions, rebalance_s=3.0)
+    base = with_settings(base, "hot", asking | {"partitions": paused})
     fitted = characterise(traces_of(spark, tmp_path, short), base=base)
     found = group(fitted, "half").consumers
     assert {name: getattr(found, name) for name in settings} == settings
     assert found.count == 2
     assert not any("half" in note.split(":")[0] for note in fitted.notes)
+    hot = group(fitted, "hot").consumers
+    assert (hot.choose, hot.refill, hot.in_flight) == ("round robin", None, 9)
+    assert (hot.partitions.count, hot.partitions.rebalance_s) == (3, 0.0)
+    assert loads(dumps(fitted.system)) == fitted.system
 
 
 def with_settings(system, name, settings):

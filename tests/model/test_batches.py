@@ -49,6 +49,10 @@ def test_buffers_block_only_where_it_is_said():
         ({"publisher": "every: 1s, batch: {size: 3}"}, "linger"),
         ({"publisher": "every: 1s, batch: {size: 0, linger: 1ms}"}, "1 or more"),
         ({"publisher": "publishes: {period: 1s}, when_blocked: pause"}, "'every' beside 'pause'"),
+        (
+            {"publisher": "every: 1s, when_blocked: pause", "consumers": "{buffer: 2}"},
+            "a 'buffer' with 'when_full: block'",
+        ),
         ({"consumers": "{fetch: {size: 3, handled: twice}}"}, "one by one"),
     ],
 )

@@ -39,7 +39,6 @@ subscribers:
   workers:
     at: far
     wants: {}
-    processing: 2ms
     consumers:
       members:
         quick: {processing: 1ms}
@@ -335,7 +334,7 @@ def test_against_a_group_that_is_offered_too_much_there_is_something_to_do():
     system = reading.loads(
         EVERYTHING.split("publishers:")[0]
         + """
-publishers: {p: {at: far, every: {exponential: 10ms}, content: {event: {}}}}
+publishers: {p: {at: far, size: 1B, every: {exponential: 10ms}, content: {event: {}}}}
 subscribers:
   workers: {at: far, wants: {}, processing: {exponential: 25ms}, consumers: 2}
 """

@@ -289,12 +289,30 @@ def test_times_of_members_are_changed(change, times_ms, own_ms):
 
 
 def test_keys_are_spread_evenly_and_members_chosen_otherwise():
-    (own,) = changed(
-        reading.loads(GROUP), ["keys workers even", "choose workers least busy"]
-    ).subscribers
-    assert own.consumers.choose == "least busy"
+    (own,) = changed(reading.loads(GROUP), ["keys workers even"]).subscribers
     assert own.consumers.partitions.used_shares == pytest.approx([1 / 3] * 3)
     assert own.consumers.partitions.owners == ()
+    in_turn = reading.loads(GROUP.replace("partitions", "prefetch: 2  #"))
+    (own,) = changed(in_turn, ["choose workers least busy"]).subscribers
+    assert own.consumers.choose == "least busy"
+
+
+def test_a_change_of_a_group_leaves_no_setting_that_would_be_ignored():
+    """What another setting takes the place of goes with it, and files that are written are read."""
+    more = ("backoff: [1s, 2s]", "deliveries: 3", "prefetch: 2  #")
+    text = GROUP.replace("partitions", f"\n{6 * ' '}".join(more))
+    patient = changed(reading.loads(text), ["ack_wait workers 9s"])
+    own = patient.subscribers[0].consumers
+    assert (own.ack_wait_s, own.backoff_s, own.deliveries) == (9.0, (), 3)
+    never = changed(patient, ["ack_wait workers none"]).subscribers[0].consumers
+    assert (never.ack_wait_s, never.deliveries) == (None, None)
+    fetching = reading.loads(text.replace("prefetch: 2", "fetch: {size: 9, linger: 5ms}"))
+    one = changed(fetching, ["prefetch workers 1"])
+    assert one.subscribers[0].consumers.fetch.linger_s == 0.0
+    each = changed(one, ["member workers {usual: 7ms}"])
+    assert each.subscribers[0].processing is None
+    for system in (patient, one, each):
+        assert reading.loads(reading.dumps(system)) == system
 
 
 @pytest.mark.parametrize(
@@ -303,6 +321,9 @@ def test_keys_are_spread_evenly_and_members_chosen_otherwise():
         ("member workers {nobody: 7ms}", "nothing that this change applies to"),
         ("member workers 7ms", "a member and its time"),
         ("keys workers hot", "even"),
+        ("choose workers random", "owners get their events"),
+        ("deliveries workers 3", "an 'ack_wait' after which"),
+        ("processing workers none", "nothing that this change applies to"),
     ],
 )
 def test_changes_of_groups_that_make_no_sense_are_refused(change, said):

@@ -72,7 +72,7 @@ def test_a_group_that_redeliveries_keep_busy_gets_nothing_in_time():
 @pytest.mark.parametrize(
     ("group", "cause"),
     [
-        ("{members: {a: {processing: 1ms}, b: {processing: {exponential: 90ms}}}, "
+        ("{members: {a: {processing: 1ms}, b: {processing: {exponential: 90ms}}, c: {}}, "
          "partitions: {count: 2}}", "the slow member b of slow"),
         ("{count: 4, partitions: {count: 4, shares: [0.7, 0.1, 0.1, 0.1]}}",
          "a hot partition of slow"),

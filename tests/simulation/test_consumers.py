@@ -191,10 +191,11 @@ def _mean_number_with_breakdowns(rate, mu, fails, mends, most=1500):
     return float((chances.reshape(-1, 2).sum(axis=1) * np.arange(most)).sum())
 
 
-def test_rebalancing_stops_the_whole_group():
+@pytest.mark.parametrize("count", [1, 4])
+def test_rebalancing_stops_the_whole_group(count):
     failing = "members: {a: {failure: {mtbf: 60s, mttr: 5s}}, b: {}}"
     rows = [
-        row_of(group(f"{{{failing}, partitions: {{count: 4, rebalance: {pause}}}}}", rate=10))
+        row_of(group(f"{{{failing}, partitions: {{count: {count}, rebalance: {pause}}}}}", rate=10))
         for pause in ("0s", "3s")
     ]
     # Twice a cycle of 65 s nothing is handled for 3 s; what comes then waits and is late.
@@ -249,14 +250,6 @@ def test_redelivery_agrees_with_the_obvious_group(members, prefetch, deliveries,
     assert np.all(np.abs(found - mean) < 4 * np.hypot(error, row["on_time_se"]) + 1e-9)
 
 
-def test_partitions_have_owners_whatever_is_chosen_by():
-    rows = [
-        row_of(group(f"{{count: 4, choose: {choice}, partitions: {{count: 4}}}}"), events=20_000)
-        for choice in ("round robin", "longest waiting")
-    ]
-    assert rows[0]["delay_mean_s"] == rows[1]["delay_mean_s"]
-
-
 def test_a_smaller_prefetch_leaves_no_refill_above_it():
     asking = group("{count: 2, prefetch: 10, choose: longest waiting, refill: 5}", rate=5)
     assert td.changed(asking, ["prefetch w 8"]).subscribers[0].consumers.refill == 5
@@ -305,7 +298,7 @@ FEWER = {"events": 10_000, "replications": 8}
 @pytest.mark.statistical
 def test_at_most_once_what_a_member_holds_that_crashes_is_lost():
     """A handling of 40 ms meets no crash with probability exp(−40 ms/MTBF), whatever waits."""
-    failing = "members: {a: {failure: {mtbf: 500ms, mttr: 50ms}}}"
+    failing = "members: {a: {failure: {mtbf: 500ms, mttr: 50ms}}}, choose: longest waiting"
     lost, kept = (
         row_of(group(f"{{{failing}, qos: {qos}}}", rate=8, processing="40ms"), **FEWER)
         for qos in (0, 1)
@@ -316,6 +309,35 @@ def test_at_most_once_what_a_member_holds_that_crashes_is_lost():
     assert abs(lost["lost_path_down"] - exact) < 4.0 * error
     assert lost["delivered"] == pytest.approx(1.0 - lost["lost_path_down"], abs=1e-12)
     assert kept["delivered"] == 1.0
+
+
+@pytest.mark.statistical
+def test_at_most_once_a_broker_that_pushes_loses_all_that_a_member_holds():
+    r"""M/M/1 with disasters: \(\mu r^2 - (\lambda + \mu + \delta) r + \lambda = 0\), geometric.
+
+    A crash loses all that is there: of all events \(\delta r / ((1 - r) \lambda)\).
+    """
+    rate, mu, crashes = 15.0, 1 / SERVICE_S, 2.0
+    failing = "{members: {a: {failure: {mtbf: 500ms, mttr: 1us}}}, qos: 0}"
+    found = [
+        td.simulate(group(failing, rate=rate), seed=seed, events=20_000).subscribers.iloc[0]
+        for seed in range(8)
+    ]
+    lost = np.array([row["lost_path_down"] for row in found])
+    both = rate + mu + crashes
+    r = (both - math.sqrt(both**2 - 4.0 * mu * rate)) / (2.0 * mu)
+    exact = crashes * r / ((1.0 - r) * rate)
+    error = lost.std(ddof=1) / math.sqrt(len(lost))
+    assert error < 0.02 * exact
+    assert abs(lost.mean() - exact) < 4.0 * error
+
+
+def test_at_most_once_nobody_waits_for_acknowledgements():
+    """20 ms there and back would let a member that may hold one event do 25/s of them."""
+    row = row_of(
+        group("{count: 1, qos: 0}", rate=40, processing="1ms", link="{delay: 20ms}"), **FEWER
+    )
+    assert row["on_time"] == 1.0
 
 
 def test_once_slow_handling_is_not_handled_again():

@@ -199,7 +199,7 @@ def test_who_has_which_partitions_makes_delays_long_or_short_as_predicted():
     """Skewed keys; the worst way is the one that shares partitions out by their numbers."""
     ways = {"worst": "['1', '1', '1', '2', '2', '2']", "best": "['1', '2', '2', '2', '1', '1']"}
     partitions = "count: 6, shares: [0.408, 0.204, 0.136, 0.102, 0.082, 0.068]"
-    asking = "count: 2, prefetch: 2, choose: longest waiting"
+    asking = "count: 2, prefetch: 2"
     service_s, found = 0.02, {}
     for way, owners in ways.items():
         system = groups(

@@ -25,12 +25,13 @@ class Batch:
 class Fetch:
     """Events that a member of a group takes at a time, when it is done with those before."""
 
-    size: int = spec(records.whole(1, MOST_IN_BATCH), "events at most")
+    size: int = spec(records.whole(1, MOST_IN_BATCH), "events at most", aka=("count", "max"))
     linger_s: float = spec(
         records.TIME,
         "with fewer it waits until the first of them has waited so long",
         default=0.0,
         key="linger",
+        aka=("max_wait", "fetch_max_wait_ms", "timeout", "expires"),
     )
     handled: str = spec(
         records.choice(*HANDLED),

@@ -38,6 +38,7 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
     _check_homes(names["brokers"], place)
     _check_brokers(place)
     _check_publishers(place)
+    _check_pauses(place)
     _check_subscribers(place)
     _check_networks(names["networks"], place)
     _check_table(names, place)
@@ -158,6 +159,24 @@ def _check_publishers(place: Place) -> None:
             )
 
 
+def _check_pauses(place: Place) -> None:
+    """Check that something can block the publishers that make no events while they are blocked."""
+    pausing = [
+        each.inside("when_blocked")
+        for each in _each(place, "publishers")
+        if each.inside("when_blocked").value == "pause"
+    ]
+    if not pausing or isinstance(place.inside("subscribers").value, RecordTable):
+        return
+    queues = (
+        *_each(place, "brokers"),
+        *(each.inside("consumers") for each in _each(place, "subscribers")),
+    )
+    if not any(each.inside("when_full").value == "block" for each in queues):
+        for each in pausing:
+            each.report("a 'buffer' with 'when_full: block' at a broker or of 'consumers'")
+
+
 def _check_subscribers(place: Place) -> None:
     for subscriber in _each(place, "subscribers"):
         fields = given(subscriber)
@@ -177,6 +196,10 @@ def _check_consumers(subscriber: Place, fields: set[str]) -> None:
     own = [isinstance(each, Mapping) and each.get("processing") is not None for each in named]
     if "processing" not in fields and not (own and all(own)):
         subscriber.report("'processing': the time a member of 'consumers' takes for one event")
+    if "processing" in fields and own and all(own):
+        subscriber.inside("processing").report(
+            "none here, or a member without: each of the 'members' has its own"
+        )
     for other in ("connectivity", "stays"):
         if other in fields:
             subscriber.inside(other).report(

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from tidings.errors import Problem
@@ -21,6 +22,9 @@ from tidings.model import units
 Key = str | int
 _LEAST_PERCENT = 2.0  # a share of 1.2 may be any slip
 MOST_WHOLE = 10**12  # more of anything cannot be meant, and sums must stay exact in a float
+
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
+_NO_LIMIT = ("-1", "unlimited", "none", "inf", "infinite", "infinity", ".inf", "no limit", "off")
 
 _QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+|%)")
 _UNITS_MEANT = {  # as others write units, without the s at the end
@@ -131,8 +135,16 @@ class Place:
 
     # ---- what a value can be asked for ---------------------------------------------------------
 
-    def mapping(self, known: Sequence[str] | None = None, want: str = "") -> dict[str, Place]:
-        """Give the parts by name; report anything but a mapping, and unknown names."""
+    def mapping(
+        self,
+        known: Sequence[str] | None = None,
+        want: str = "",
+        also: Mapping[str, str] = _NO_NAMES,
+    ) -> dict[str, Place]:
+        """Give the parts by name; report anything but a mapping, and unknown names.
+
+        ``also`` says what others' names for some of the known are.
+        """
         if not isinstance(self.value, Mapping):
             self.report(want or "a mapping (name: value)")
             return {}
@@ -143,7 +155,7 @@ class Place:
                 part.report(
                     f"one of the fields {', '.join(known)}",
                     saw=f"the unknown field '{name}'",
-                    fix=_meant_field(name, part.value, known),
+                    fix=_meant_field(name, part.value, known, also),
                 )
         return parts
 
@@ -173,23 +185,37 @@ class Place:
         self.report("true or false")
         return None
 
-    def choice(self, options: Sequence[str]) -> str | None:
-        """Read one of a few words."""
+    def choice(self, options: Sequence[str], meant: Mapping[str, str] = _NO_NAMES) -> str | None:
+        """Read one of a few words; ``meant`` says what to write for others, in small letters."""
         if isinstance(self.value, str) and self.value in options:
             return self.value
-        self.report(f"one of {', '.join(options)}", fix=meant_name(self.value, options))
+        fix = meant.get(_plain_word(str(self.value))) or meant_name(self.value, options)
+        self.report(f"one of {', '.join(options)}", fix=fix)
         return None
 
-    def whole(self, minimum: int = 0, most: int = MOST_WHOLE) -> int | None:
-        """Read a whole number, at least ``minimum`` and at most ``most``."""
+    def whole(
+        self, minimum: int = 0, most: int = MOST_WHOLE, meant: Mapping[str, str] = _NO_NAMES
+    ) -> int | None:
+        """Read a whole number, at from ``minimum`` to ``most``; ``meant`` as in :meth:`choice`."""
         value = self.value
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if is_whole and minimum <= value <= most:
             return int(value)
         too_large = is_whole and value > most
         limit = f"at most {most:,}" if too_large else f"{minimum} or more"
-        self.report(f"a whole number, {limit}")
+        fix = meant.get(_plain_word(value), "") if isinstance(value, str) else ""
+        self.report(f"a whole number, {limit}", fix=fix)
         return None
+
+    def limit(self, minimum: int) -> int | None:
+        """Read a whole number that is a limit; what others write for none is told apart."""
+        value = self.value
+        none = str(value).strip().lower() in _NO_LIMIT or (value == 0 and minimum > 0)
+        if none and not isinstance(value, bool):
+            fix = "for no limit, leave it out" if minimum else "for no limit, write 0"
+            self.report(f"a whole number, {minimum} or more", fix=fix)
+            return None
+        return self.whole(minimum)
 
     def number(
         self,
@@ -243,7 +269,9 @@ def meant_name(name: Any, known: Sequence[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else ""
 
 
-def _meant_field(name: str, value: Any, known: Sequence[str]) -> str:
+def _meant_field(
+    name: str, value: Any, known: Sequence[str], also: Mapping[str, str] = _NO_NAMES
+) -> str:
     """Guess which field was meant, as a question.
 
     >>> _meant_field("rate", "100/s", ["at", "every", "content"])
@@ -265,7 +293,18 @@ def _meant_field(name: str, value: Any, known: Sequence[str]) -> str:
     if name == "topic" and "content" in known:
         where = "content: {event: {topic: …}}"
         return f"did you mean 'content'? A topic is part of what is published: {where}"
-    return meant_name(name, known)
+    word = _plain_word(name).replace(" ", "_")
+    return f"did you mean '{also[word]}'?" if word in also else meant_name(name, known)
+
+
+def _plain_word(text: str) -> str:
+    """Write a name in small letters, with spaces between its words.
+
+    >>> _plain_word("MaxAckPending"), _plain_word("x-max-length"), _plain_word("Key_Shared")
+    ('max ack pending', 'x max length', 'key shared')
+    """
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return re.sub(r"[-_.\s]+", " ", apart).strip().lower()
 
 
 def meant_number(value: Any, of: Mapping[str, float], most: float | None) -> str:

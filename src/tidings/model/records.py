@@ -12,6 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tidings.model import units
@@ -32,9 +33,20 @@ class Kind:
     write: Callable[[Any], Any] = lambda value: value
 
 
-def spec(kind: Kind, meaning: str, *, default: Any = REQUIRED, key: str = "") -> Any:
-    """Make a dataclass field that belongs to the document: its kind, its meaning, its default."""
-    return dataclasses.field(default=default, metadata={"kind": kind, "doc": meaning, "key": key})
+def spec(
+    kind: Kind,
+    meaning: str,
+    *,
+    default: Any = REQUIRED,
+    key: str = "",
+    aka: tuple[str, ...] = (),
+) -> Any:
+    """Make a dataclass field that belongs to the document: its kind, its meaning, its default.
+
+    ``aka`` is what brokers call the same; whoever writes that is told the field's name here.
+    """
+    metadata = {"kind": kind, "doc": meaning, "key": key, "aka": aka}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @functools.cache
@@ -50,7 +62,8 @@ def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
 def read_fields(record: type, place: Place) -> dict[str, Any]:
     """Read what a mapping gives for a record's fields; None for one that is wrong (reported)."""
     fields = document_fields(record)
-    parts = place.mapping(list(fields))
+    also = {other: key for key, field in fields.items() for other in field.metadata["aka"]}
+    parts = place.mapping(list(fields), also=also)
     values: dict[str, Any] = {}
     for key, field in fields.items():
         part = parts.get(key)
@@ -134,11 +147,16 @@ SHARE = Kind(
 )
 
 
-def whole(minimum: int, most: int = MOST_WHOLE) -> Kind:
-    """Make the kind of whole numbers, at least ``minimum`` and at most ``most``."""
+def whole(
+    minimum: int, most: int = MOST_WHOLE, *, meant: Mapping[str, str] = MappingProxyType({})
+) -> Kind:
+    """Make the kind of whole numbers, at least ``minimum`` and at most ``most``.
+
+    ``meant`` explains words that stand for some of them.
+    """
     return Kind(
         label=f"a whole number, {minimum} or more",
-        read=lambda place: place.whole(minimum, most),
+        read=lambda place: place.whole(minimum, most, meant),
         schema=lambda: {"type": "integer", "minimum": minimum, "maximum": most},
     )
 
@@ -152,11 +170,16 @@ def number_from(least: float) -> Kind:
     )
 
 
-def choice(*options: str) -> Kind:
-    """Make the kind of values that are one of a few words."""
+def limit(minimum: int) -> Kind:
+    """Make the kind of whole numbers that limit something where they are given."""
+    return dataclasses.replace(whole(minimum), read=lambda place: place.limit(minimum))
+
+
+def choice(*options: str, meant: Mapping[str, str] = MappingProxyType({})) -> Kind:
+    """Make the kind of values that are one of a few words; ``meant`` explains others' words."""
     return Kind(
         label=" | ".join(options),
-        read=lambda place: place.choice(options),
+        read=lambda place: place.choice(options, meant),
         schema=lambda: {"enum": list(options)},
     )
 

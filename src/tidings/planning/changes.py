@@ -9,7 +9,8 @@
     failure hub {mtbf: 9h, mttr: 5min}          the same; none: never
     scheme bypass              what is done about failures; also refresh, timeout, detection
     on alice x2                mobile peers: also off; connectivity alice {...} or none
-    members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5, keys
+    members workers 6          consumer groups: also prefetch, ack_wait 30s, deliveries 5,
+                               partitions workers 12 (hot keys stay as hot as they are), keys
                                workers even, choose workers least busy, member workers {m1: 5ms},
                                crashes workers none
     batch agent none           publishers: what they send as one; or {size: 10, linger: 5ms}

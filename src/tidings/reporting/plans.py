@@ -151,6 +151,24 @@ def settings_table(document: Row) -> FittingTable:
     )
 
 
+def helps_table(document: Row) -> FittingTable:
+    """List what meets the target beyond members and partitions of a consumer group."""
+
+    def simulated(row: Row) -> str:
+        played = row["simulated"]
+        return "" if played is None else wording.percent(played["on_time"])
+
+    return fitting(
+        "What else meets the target",
+        document["helps"],
+        cells("changes", lambda row: "; ".join(row["changes"]), left=True),
+        shares("on time", "on_time"),
+        cells("simulated", simulated),
+        caption="keys even: hot keys split until all partitions have as much; processing: faster "
+        "members",
+    )
+
+
 def targets_table(document: Row) -> FittingTable:
     """Compare the system with its targets, by each engine that was asked."""
     return _standings(

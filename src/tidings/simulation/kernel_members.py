@@ -47,7 +47,7 @@ def turn_member(world: Any, index: int, is_on: int) -> None:
             held = drop_waiting(world, at)
         close_gate(world, at)
     share_out(world, group)
-    if group.rebalance > 0.0 and group.last_queue - group.first_queue > 1:
+    if group.rebalance > 0.0:
         pause(world, number)
     else:
         hand_out(world, number)

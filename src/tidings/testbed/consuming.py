@@ -87,7 +87,7 @@ def nats_refusal(subscriber: Subscriber, consumers: Consumers) -> str:
     if is_pushed(subscriber):
         if subscriber.consumers is not None and consumers.choose != "random":
             return "core NATS hands events to a random member; write 'choose: random'"
-    elif consumers.prefetch > 1 and consumers.choose != LONGEST_WAITING:
+    elif consumers.prefetch > 1 and not consumers.asks and consumers.partitions is None:
         return (
             "a server of NATS gives the next event to the request that waits longest; write "
             f"'choose: {LONGEST_WAITING}', and 'refill' if members do not ask for each one"

@@ -17,7 +17,7 @@ from tidings.characterisation.fit.parameters import Parameter, law_parameter
 from tidings.characterisation.fit.samples import Sample, sample_from_rows
 from tidings.characterisation.statistics import BATCHES, sums_at
 from tidings.model.arrays import Floats
-from tidings.model.consumers import Consumers, Member, Partitions
+from tidings.model.consumers import CHOICES, Consumers, Member, Partitions
 from tidings.model.naming import few
 from tidings.model.standard_errors import batch_share_se
 from tidings.model.system import Subscriber, System
@@ -265,6 +265,10 @@ class _Fit:
                 settings = replace(settings, **asdict(chosen or COMPETING))
             notes = self._untold(chosen, partitions)
         members = self._members(own)
+        if partitions is not None:  # owners get their events, and pauses come with crashes
+            settings = replace(settings, choose=CHOICES[0], refill=None)
+            if not any(each.failure for each in members):
+                partitions = replace(partitions, rebalance_s=0.0)
         return replace(
             settings,
             count=1 if members else max(len(self.seen.members), settings.count),
