@@ -332,11 +332,13 @@ def test_against_back_pressure_whatever_is_full_gets_faster():
 def test_against_a_group_that_is_offered_too_much_there_is_something_to_do():
     """The system as it is has no steady state to play changes in."""
     system = reading.loads(
-        EVERYTHING.split("publishers:")[0]
-        + """
-publishers: {p: {at: far, size: 1B, every: {exponential: 10ms}, content: {event: {}}}}
+        """
+tidings: 1
+lifetime: 1s
+brokers: {hub: {service: {exponential: 1ms}}}
+publishers: {p: {at: hub, every: {exponential: 10ms}, content: {event: {}}}}
 subscribers:
-  workers: {at: far, wants: {}, processing: {exponential: 25ms}, consumers: 2}
+  workers: {at: hub, wants: {}, processing: {exponential: 25ms}, consumers: 2}
 """
     )
     best = explain(system).best
