@@ -57,7 +57,7 @@ def results():
         "gate": td.gate(calm, target=0.99, simulate=False),
         "plan_admission": td.plan_admission(calm, "near", **QUICK),
         "plan_capacity": td.plan_capacity(calm, broker="hub", **QUICK),
-        "plan_mix": td.plan_mix(calm, target=0.99, simulate=False),
+        "plan_capacity of a mix": td.plan_capacity(calm, target=0.99, simulate=False),
         "plan_consumers": td.plan_consumers(td.loads(GROUP), target=0.9, seconds=2.0),
         "catch_up": td.catch_up(td.loads(GROUP), "w", stopped_s=2.0, replications=2),
         "plan_deadline": td.plan_deadline(calm, [0.9], simulate=False),
@@ -75,7 +75,8 @@ def made():
 
 NAMES = (
     "predict", "compare", "validate", "explain", "whatif", "gate", "plan_targets", "plan_admission",
-    "plan_capacity", "plan_mix", "plan_consumers", "catch_up", "plan_deadline", "plan_homes",
+    "plan_capacity", "plan_capacity of a mix", "plan_consumers", "catch_up",
+    "plan_deadline", "plan_homes",
     "plan_scheme", "analyse", "simulate_net",
 )  # fmt: skip
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from tidings.planning.verbs import plan_consumers as plan_consumers
     from tidings.planning.verbs import plan_deadline as plan_deadline
     from tidings.planning.verbs import plan_homes as plan_homes
-    from tidings.planning.verbs import plan_mix as plan_mix
     from tidings.planning.verbs import plan_scheme as plan_scheme
     from tidings.planning.verbs import plan_targets as plan_targets
     from tidings.planning.verbs import whatif as whatif
@@ -113,7 +112,6 @@ _HOMES = {
     "plan_deadline": "planning.verbs",
     "plan_consumers": "planning.verbs",
     "plan_homes": "planning.verbs",
-    "plan_mix": "planning.verbs",
     "plan_scheme": "planning.verbs",
     "plan_targets": "planning.verbs",
     "predict": "prediction.predict",

@@ -114,33 +114,30 @@ def plan_admission(
     return desk.prove(newcomer, desk.ask(newcomer, target=share, brokers=brokers), asked.play)
 
 
-def plan_mix(
-    system: System,
-    options: PlanOptions | None = None,
-    *,
-    costs: Mapping[str, float] | None = None,
-    progress: Progress = lambda _: None,
-    **changes: Unpack[PlanChanges],
-) -> Mix:
-    """Find how fast each broker must be so that targets are met and added speed costs least."""
-    asked = _TargetedSystem(system, options, progress, changes)
-    return cheapest_mix(asked.system, asked.target, costs, play=asked.play, progress=progress)
-
-
 def plan_capacity(
     system: System,
     options: PlanOptions | None = None,
     *,
-    broker: str = ALL,
+    broker: str | None = None,
     copies: str | None = None,
+    costs: Mapping[str, float] | None = None,
     progress: Progress = lambda _: None,
     **changes: Unpack[PlanChanges],
-) -> Capacity:
-    """Find the least speed of a broker, or number of ``copies`` of one, that meets the target."""
+) -> Mix | Capacity:
+    """Find the cheapest mix of faster brokers that meets the target; or the least size of one.
+
+    ``broker`` asks for the least speed of one broker (or of ``all`` by the same factor), ``copies``
+    for how many must share the subscribers of one. ``costs`` says what adding a broker's present
+    speed once more costs in a mix, 1 by default.
+    """
     asked = _TargetedSystem(system, options, progress, changes)
+    if costs and (broker or copies):
+        raise InvalidInputError("'costs' are for the cheapest mix, without 'broker' and 'copies'")
     if copies is not None:
         return least_copies(asked.system, asked.target, copies, play=asked.play, progress=progress)
-    return least_speed(asked.system, asked.target, broker, play=asked.play, progress=progress)
+    if broker is not None:
+        return least_speed(asked.system, asked.target, broker, play=asked.play, progress=progress)
+    return cheapest_mix(asked.system, asked.target, costs, play=asked.play, progress=progress)
 
 
 def plan_consumers(
