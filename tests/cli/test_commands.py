@@ -67,7 +67,9 @@ def test_every_command_has_help_with_an_example(capsys):
         assert "--json" in out
 
 
-@pytest.mark.parametrize(("columns", "most"), [("80", 80), ("60", 60), ("", 120), ("0", 120)])
+@pytest.mark.parametrize(
+    ("columns", "most"), [("80", 80), ("60", 60), ("20", 60), ("", 120), ("0", 120)]
+)
 def test_in_a_pipe_lines_are_as_wide_as_asked(system, capsys, monkeypatch, columns, most):
     monkeypatch.setenv("COLUMNS", columns)
     code, out, _ = result(capsys, "predict", system, "--by", "theory")

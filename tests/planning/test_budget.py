@@ -163,6 +163,15 @@ def test_a_link_that_is_slow_both_ways_is_one_thing_to_change():
     assert said == ["delay 'c--d' x0.5", "speed 'a' x2", "speed 'b' x2"]
 
 
+@pytest.mark.parametrize(("cost", "promised"), [(0.04, False), (0.06, True)])
+def test_to_promise_less_is_advised_only_where_the_deadline_costs_most(cost, promised):
+    """A deadline that costs at least half of the dearest cause tells more than that."""
+    costs = [Cost(Cause("waiting", "a"), 0.1), Cost(Cause("deadline"), cost)]
+    system = reading.loads(CALM)
+    said = {sentences(each) for each in promising(system, predict(system, causes=False), costs)}
+    assert said == {"speed 'a' x2", *(["lifetime all x2"] if promised else [])}
+
+
 @pytest.mark.parametrize("cause", ["travelling c → d", "loss on b → c", "the queue of s"])
 def test_the_gain_of_the_best_change_is_that_of_a_simulation(cause):
     changes, remedy = PLANTED[cause]

@@ -29,6 +29,7 @@ _CONTROL = re.compile(
 _CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
 _WIDE = 120  # characters, of lines that nobody looks at in a terminal
+_NARROWEST = 60  # of tables: squeezed into less they cannot be read, folded by a terminal they can
 _COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most |about |at least )?(\d[\d,]*)")
 _OPEN_END = "at least "  # before a count: more may follow, so the time left is no less
 
@@ -44,7 +45,9 @@ def out() -> Console:
             write_no_more()
 
     width = None if sys.stdout.isatty() else _asked_width() or _WIDE
-    return Results(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
+    console = Results(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
+    console.width = max(console.width, _NARROWEST)
+    return console
 
 
 def write_no_more() -> None:

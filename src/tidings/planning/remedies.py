@@ -39,7 +39,8 @@ def promising(
 ) -> Iterator[Changes]:
     """Give changes that act on the dearest causes, in their order.
 
-    Causes that the same changes act on, such as both directions of a link, are one.
+    Causes that the same changes act on, such as both directions of a link, are one. To promise less
+    is a change only where the deadline itself is what costs most.
     """
     links = _links(system)
     together: dict[tuple[Changes, ...], Cost] = {}
@@ -48,8 +49,9 @@ def promising(
         known = together.get(against, each._replace(cost=0.0))
         together[against] = known._replace(cost=known.cost + each.cost)
     changes_of = {each.cause: against for against, each in together.items()}
-    for cause, *_ in in_order(together.values())[:most]:
-        yield from changes_of[cause]
+    for number, (cause, *_) in enumerate(in_order(together.values())[:most]):
+        if number == 0 or cause.kind != "deadline":
+            yield from changes_of[cause]
 
 
 def _against(
