@@ -11,8 +11,9 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.system import Recovery
+from tidings.planning.budget import explain
 from tidings.planning.change_kinds import Change, times
-from tidings.planning.changes import VERBS, changed, read_change, sentence
+from tidings.planning.changes import VERBS, changed, read_change, read_changes, sentence, sentences
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +204,56 @@ def test_the_sentence_of_a_change_says_all_of_it(text):
     else:
         change = read_change(text)
     assert read_change(sentence(change)) == change
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["speed 'b5' x1.6", "speed 'b6' x1.7"],
+        ["speed 'a; b' x2", 'remove "it\'s; c"', "scheme bypass"],
+        ["member 'w' {\"m; 1\": 5ms}", "rate all x2"],
+        ["remove o'brien", "remove o'neill"],  # no quotes: within words
+        ["speed a;b x2", "remove c"],
+    ],
+)
+def test_changes_made_together_are_read_from_one_text(texts):
+    apart = [read_change(each) for each in texts]
+    assert read_changes("; ".join(texts)) == apart
+    assert read_changes(";\n".join(texts) + ";") == apart
+    assert read_changes(sentences(apart)) == apart
+
+
+def test_one_text_of_several_changes_makes_them_all():
+    system = one_queue()
+    name = system.brokers[0].name
+    both = changed(system, [f"speed '{name}' x2; rate all x3"])
+    assert both == changed(system, [f"speed '{name}' x2", "rate all x3"])
+    with pytest.raises(InvalidInputError, match="the change 'speed nobody x2'"):
+        changed(system, ["rate all x3; speed nobody x2"])
+    with pytest.raises(InvalidInputError, match="begins with ';'"):
+        changed(system, ["; "])
+
+
+OVERLOADED = """
+tidings: 1
+lifetime: 1s
+brokers:
+  hub: {}
+  "west; 1": {service: {exponential: 150ms}}
+  "o'east; 2": {service: {exponential: 160ms}}
+links: [{between: [hub, "west; 1"], delay: 100ms}, {between: [hub, "o'east; 2"]}]
+publishers: {p: {at: hub, every: {exponential: 100ms}, content: {event: {topic: t}}}}
+subscribers: {s: {at: "west; 1", wants: {}}, t: {at: "o'east; 2", wants: {}}}
+"""
+
+
+def test_what_remedies_say_is_read_back_to_the_same_changes():
+    system = reading.loads(OVERLOADED)
+    remedies = explain(system).remedies
+    assert max(len(each.changes) for each in remedies) == 2  # both brokers, made together
+    for each in remedies:
+        assert tuple(read_changes(each.change)) == each.changes
+        assert changed(system, [each.change]) == changed(system, each.changes)
 
 
 def test_any_name_can_be_changed_where_no_sentence_could_hold_it():

@@ -3,6 +3,7 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import tidings as td
@@ -41,6 +42,29 @@ subscribers: {s: {at: c, wants: {}, target: 0.99}}
 """
 
 
+# Two branches of two brokers each.
+TREE = """
+tidings: 1
+lifetime: 1s
+brokers:
+  hub: {service: {exponential: 60ms}}
+  west: {service: {exponential: 60ms}}
+  east: {service: {exponential: 70ms}}
+  a: {service: {exponential: 60ms}}
+  b: {service: {exponential: 70ms}}
+links:
+  - {between: [hub, west]}
+  - {between: [hub, east]}
+  - {between: [west, a]}
+  - {between: [east, b]}
+publishers: {p: {at: hub, every: {exponential: 100ms}, content: {event: {topic: t}}}}
+subscribers:
+  at a: {at: a, wants: {}, target: 0.95}
+  at b: {at: b, wants: {}, target: 0.9}
+  at west: {at: west, wants: {}, target: 0.99}
+"""
+
+
 def test_only_who_stands_between_is_made_faster():
     mix = cheapest_mix(td.loads(BRANCHES), Target())
     assert mix.verdict == MEETS
@@ -69,6 +93,26 @@ def test_what_is_dearer_is_spared():
     ]
     assert sizes[0].get("hub", 1.0) < sizes[1].get("hub", 1.0)
     assert sizes[0]["busy"] > sizes[1]["busy"]
+
+
+def test_costs_never_lead_to_a_dearer_mix_than_none():
+    system, costs = td.loads(TREE), {"a": 10.0, "hub": 10.0}
+    same, told = cheapest_mix(system, Target()), cheapest_mix(system, Target(), costs)
+    assert told.verdict == MEETS
+    assert told.cost <= sum(costs.get(r["broker"], 1.0) * (r["size"] - 1.0) for r in same.brokers)
+
+
+@pytest.mark.parametrize("dearer", [1.0, 5.0])
+def test_the_cheapest_mix_of_two_queues_is_that_of_their_closed_form(dearer):
+    """Two M/M/1 in a row: times in them are independent, exponential of rate μ − λ each."""
+    system = td.loads(LINE.replace("c: {service: {exponential: 80ms}}", "c: {service: 0s}"))
+    sizes = np.arange(1.0, 4.0, 0.0071)
+    one, other = np.meshgrid(sizes / 0.08 - 10.0, sizes / 0.08 - 10.0 + 1e-6)
+    late = (one * np.exp(-other) - other * np.exp(-one)) / (one - other)
+    costs = dearer * (one - 2.5) * 0.08 + (other - 2.5) * 0.08
+    least = costs[late <= 0.01].min()
+    mix = cheapest_mix(system, Target(), {"a": dearer})
+    assert least * (1.0 - 1e-3) <= mix.cost <= 1.06 * least  # 5 % more speed to be proven
 
 
 def test_overload_is_relieved_first():

@@ -20,7 +20,7 @@ from tidings.planning.evidence import MEETS, MISSES, OPEN, Target, deciding, ver
 from tidings.planning.schemes import _lasting, _report, compare_schemes, under
 from tidings.prediction.predict import predict
 from tidings.reporting.plans import scheme_tables
-from tidings.simulation.run import SimulationOptions
+from tidings.simulation.run import SimulationOptions, simulate
 
 # A square: where the way along a--b--d is down there is the one along a--c--d.
 SQUARE = """
@@ -121,6 +121,24 @@ def test_what_theory_has_not_is_simulated():
     assert [cell.startswith("~") for cell in cells["on time"]] == [False, False, True, True, True]
 
 
+def test_what_theory_has_not_is_simulated_once_until_it_is_decided(monkeypatch):
+    """Undecided is all that is asked: far from the target few runs are enough."""
+    played = []
+
+    def counted(system, options=None, **others):
+        outcome = simulate(system, options, **others)
+        played.append((system.used_recovery.scheme, outcome.provenance["replications"]))
+        return outcome
+
+    monkeypatch.setattr("tidings.planning.schemes.simulate", counted)
+    monkeypatch.setattr("tidings.prediction.predict.simulate", counted)
+    slow = reading.loads(SQUARE + "recovery: {scheme: periodic, detection: 5s}")
+    found = compare_schemes(slow, Target(share=0.3), SimulationOptions(seconds=3.0))
+    assert [scheme for scheme, _ in played] == list(SCHEMES)
+    assert {number for _, number in played} == {10}
+    assert [each.meets for each in found.reports] == [False, True, True, True, True]
+
+
 def test_errors_of_the_shares_that_count_are_told(advice):
     assert [each.error for each in advice.reports] == pytest.approx([0.002] * 5)
     cells = {each.title: each.cells for each in scheme_tables(advice.to_document())[0].columns}
@@ -146,11 +164,11 @@ def test_every_simulated_share_has_its_error(advice, system):
     shown = [column.cells for column in rows.columns if column.title == "simulated"]
     report = advice.reports[1]
     assert shown[0][1] == f"{report.simulated:.4f} ± {report.simulated_error:.2g}"
-    assert shown[1][1] == "25.0 ± 0 %"
-    near = replace(report, satisfied_simulated_error=0.75, simulated_error=math.nan)
+    assert shown[1][1] == "25.0 %"
+    near = replace(report, satisfied_simulated_most=1.0, simulated_error=math.nan)
     unsure = replace(advice, reports=(near,)).to_document()
     cells = [c.cells for c in scheme_tables(unsure)[0].columns if c.title == "simulated"]
-    assert [cell[0].split(" ", 1)[1] for cell in cells] == ["± ?", "± 75 %"]
+    assert [cell[0].split(" ", 1)[1] for cell in cells] == ["± ?", "(25–100) %"]
 
 
 def test_heads_that_lie_within_their_error_of_the_target_may_be_on_either_side(system):
@@ -158,6 +176,7 @@ def test_heads_that_lie_within_their_error_of_the_target_may_be_on_either_side(s
     simulated = replace(outcome_of(0.951, 0.01), provenance={"messages": NO_MESSAGES})
     report = _report(system, target, outcome_of(0.96, 0.05), simulated)
     assert report.satisfied_simulated == 1.0
+    assert (report.satisfied_simulated_least, report.satisfied_simulated_most) == (0.0, 1.0)
     assert report.satisfied_simulated_error == 1.0
     assert report.verdict == OPEN
     below = replace(outcome_of(0.949, 0.01), provenance={"messages": NO_MESSAGES})

@@ -26,6 +26,8 @@
     broker new {...}           a record as in the system file, new or instead; also link a--b,
                                publisher and subscriber
 
+Changes that are made together may stand in one text: ``speed hub x2; rate all x2``.
+
 A target is a name (in quotes where it has spaces), ``all``, ``at:BROKER``, or ``group:NAME``. With
 one of many, those without what is to be changed are left as they are.
 """
@@ -142,11 +144,31 @@ def put(system: System, section: str, record: Any) -> System:
 
 VERBS = (*SETTINGS, *PUTS, "add", "move", "remove")
 _WORD = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
+# What "; " stands in and parts nothing: quotes, as they begin a word or a text in a record.
+_PARTING = re.compile(r"""(?<![^\s\[{:,])(?:"(?:\\.|[^"\\])*"|'[^']*')|(;(?:\s+|$))""")
 _FORMS = {
     "add": "add NUMBER like SUBSCRIBER, or add NUMBER like SUBSCRIBER at BROKER",
     "move": "move PEER to BROKER",
     "remove": "remove NAME",
 }
+
+
+def read_changes(text: str) -> list[Change]:
+    """Make out changes that are made together, one or more, as :func:`sentences` writes them.
+
+    >>> [change.target for change in read_changes("speed 'a; b' x2; remove c")]
+    ['a; b', 'c']
+    """
+    return [read_change(each) for each in _parted(text)]
+
+
+def _parted(text: str) -> list[str]:
+    """Part a text at each semicolon that space follows and no quotes hold."""
+    ends = [match for match in _PARTING.finditer(text) if match.group(1)]
+    starts = [0, *(match.end() for match in ends)]
+    stops = [*(match.start() for match in ends), len(text)]
+    parts = [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return [each for each in parts if each.strip()] or [text]
 
 
 def read_change(text: str) -> Change:
@@ -245,12 +267,15 @@ def changed(
 ) -> System:
     """Make changes one after another and check the system as a whole at the end.
 
-    Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
-    whoever types changes.
+    A text may hold several, as :func:`read_changes` reads them. Files that the changes name must
+    lie below one of the folders ``below``; None: anywhere, for whoever types changes.
     """
-    said = [each if isinstance(each, str) else sentence(each) for each in changes]
+    parts = [
+        part for each in changes for part in (_parted(each) if isinstance(each, str) else [each])
+    ]
+    said = [each if isinstance(each, str) else sentence(each) for each in parts]
     with kept_below(below):
-        orders = [read_change(each) if isinstance(each, str) else each for each in changes]
+        orders = [read_change(each) if isinstance(each, str) else each for each in parts]
     after = system
     for text, change in zip(said, orders, strict=True):
         with _about(text):

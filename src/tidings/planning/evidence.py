@@ -151,12 +151,20 @@ def foretell(system: System) -> Outcome:
 
     Simulated, roughly, is only what theory has not.
     """
+    known = by_theory(system)
+    if known is not None:
+        return known
+    return predict(
+        system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False, causes=False
+    )
+
+
+def by_theory(system: System) -> Outcome | None:
+    """Predict by theory alone, with its measured errors; None where it has no answer."""
     try:
         return predict(system, by="theory", delays=False, error_bars=False, causes=False)
     except UnsupportedError:
-        return predict(
-            system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False, causes=False
-        )
+        return None
 
 
 def weigh(
@@ -187,11 +195,16 @@ def played(system: System, target: Target, predicted: Outcome, play: Play) -> Ou
         return None
 
 
-def deciding(system: System, target: Target, predicted: Outcome) -> Wanted:
-    """Give the half-widths that decide what a prediction leaves open; infinity where nothing is."""
-    wanted, error = target.shares(system), errors(predicted)
-    share = predicted.subscribers["on_time"].to_numpy()
-    undecided = (share - error < wanted) & (share + error >= wanted)
+def deciding(system: System, target: Target, predicted: Outcome | None) -> Wanted:
+    """Give the half-widths that decide what a prediction leaves open; infinity where nothing is.
+
+    Without a prediction all is open of which something is asked.
+    """
+    wanted = target.shares(system)
+    undecided = ~np.isnan(wanted)
+    if predicted is not None:
+        share, error = predicted.subscribers["on_time"].to_numpy(), errors(predicted)
+        undecided = (share - error < wanted) & (share + error >= wanted)
 
     def precision(shares: Floats) -> Floats:
         enough = np.maximum(ENOUGH * np.abs(shares - wanted), FINEST)

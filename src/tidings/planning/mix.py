@@ -1,12 +1,12 @@
 """The cheapest mix of speeds of brokers with which everybody gets what they should.
 
-Overloaded brokers are relieved first. Then that broker is made faster, a step at a time, which for
-its cost takes most off what subscribers miss of their targets. What a step gains at each broker is
-looked at anew only where it may be the most: the more speed, the less another step gains. At last
-each is made slower again, as far as the others allow. The same is done from brokers that are all
-equally busy, or as busy as they are, and from one factor for all; the cheapest is the answer. Steps
-are tried by theory's shares alone; the answer is predicted as a whole, with more speed until it is
-proven. Where that would cost more than one factor for all, that factor is the answer.
+It begins with brokers that are all equally busy, or as busy as they are, or with one factor for
+all, whichever costs less. Speed is then exchanged: less where it is dear for what it does, more
+where it is cheap. At last each is made slower again, as far as the others allow. That is done as if
+all speed cost the same, and from there by the costs that are given, so that these never lead to a
+dearer mix. Steps are tried by theory's shares alone; the answer is predicted as a whole, with more
+speed until it is proven. Where that would cost more than one factor for all, that factor is the
+answer.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ from tidings.planning.capacity import FASTEST, faster, narrowed
 from tidings.planning.change_kinds import times
 from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, Evidence, Play, Target, foretell, weigh
+from tidings.planning.exchanging import exchanged
 from tidings.theory.answer import network_of
 from tidings.theory.network.arriving import on_time_and_mean
 from tidings.theory.network.network import Network
 
-RELIEVED = 0.9  # load of an overloaded broker from which steps begin
-STEP = 1.25  # by which factor a broker is made faster at once
-MOST_STEPS = 60
 CLOSE = 0.03  # relative: how near each speed is to the least that will do
-SAFER = (0.02, 0.05, 0.1, 0.2, 0.4)  # parts by which added speed grows until it is proven
+SAFER = (0.05, 0.1, 0.2, 0.4)  # parts by which added speed grows until it is proven
 
 Sizes = dict[str, float]  # how many times as fast each broker is
 
@@ -94,7 +92,7 @@ def cheapest_mix(
     if alike is None:  # as no broker does harm by being faster, no mix will do either
         cheapest = dict.fromkeys(start, FASTEST)
     else:
-        cheapest = start if alike == 1.0 else min(search.ways(alike), key=search.cost)
+        cheapest = start if alike == 1.0 else search.cheapest(alike)
     one_factor = None if alike is None else dict.fromkeys(start, alike)
     most = math.inf if one_factor is None else search.cost(one_factor)
     sizes, evidence = search.proven(cheapest, play, most)
@@ -123,7 +121,7 @@ def _costs(system: System, costs: Mapping[str, float]) -> dict[str, float]:
 
 def _takes_time(system: System, broker: str) -> bool:
     try:
-        faster(system, broker, STEP)
+        faster(system, broker, FASTEST)
     except InvalidInputError:  # it does nothing that could be faster
         return False
     return True
@@ -138,7 +136,6 @@ class _MixSearch:
         self.system, self.target, self.costs = system, target, costs
         self.progress = progress
         self.wanted = target.wanted(system)
-        self.heads = np.array([each.count for each in system.subscribers], dtype=np.float64)
         self.known: dict[tuple[float, ...], Floats] = {}
         self.base: Network | None = None
 
@@ -184,8 +181,8 @@ class _MixSearch:
             return 1.0
         return narrowed(enough, 1.0, FASTEST, close=CLOSE) if enough(FASTEST) else None
 
-    def ways(self, alike: float) -> list[Sizes]:
-        """Find mixes that meet the target, each broker as slow as the others allow.
+    def cheapest(self, alike: float) -> Sizes:
+        """Find the cheapest mix that meets the target, each broker as slow as the others allow.
 
         Streams are as bursty as with one factor for all, which is near the answer.
         """
@@ -193,7 +190,28 @@ class _MixSearch:
         with suppress(UnsupportedError):
             self.base = network_of(self.built(start))
         self.known.clear()
-        return [self.trimmed(each) for each in (self.by_steps(), self._even(), start) if each]
+        same = dict.fromkeys(self.costs, 1.0)
+        sizes = min(filter(None, (self._even(), start)), key=lambda each: sum(each.values()))
+        sizes = self._trimmed(self._exchanged(sizes, same), same)
+        if self.costs == same:
+            return sizes
+        return self._trimmed(self._exchanged(sizes, self.costs), self.costs)
+
+    def _exchanged(self, sizes: Sizes, costs: Mapping[str, float]) -> Sizes:
+        """Make what is dear slower, and faster what for its cost does more."""
+
+        def named(point: Floats) -> Sizes:
+            return dict(zip(costs, point.tolist(), strict=True))
+
+        found = exchanged(
+            np.array(list(sizes.values())),
+            np.array(list(costs.values())),
+            FASTEST,
+            missed=lambda point: 1.0 - self.shares(named(point)),
+            allowed=1.0 - self.wanted,
+            enough=lambda point: self.meets(named(point)),
+        )
+        return named(found)
 
     def _even(self) -> Sizes | None:
         """Find the highest load to which all busier brokers can be brought; None where none is."""
@@ -208,51 +226,15 @@ class _MixSearch:
         times = narrowed(lambda n: self.meets(brought_to(busiest / n)), 1.0, FASTEST, close=CLOSE)
         return brought_to(busiest / times)
 
-    def by_steps(self) -> Sizes | None:
-        """Make the broker faster that helps most for its cost, again and again until it will do."""
-        sizes = self._relieved()
-        stale = dict.fromkeys(sizes, math.inf)  # what a step gained when it was last looked at
-        for _ in range(MOST_STEPS):
-            if self.meets(sizes):
-                return sizes
-            name = self._most_gained(sizes, stale)
-            if name is None:
-                return None
-            sizes = _with_step(sizes, name)
-        return None
-
-    def _most_gained(self, sizes: Sizes, stale: dict[str, float]) -> str | None:
-        """Find the broker a step of which gains most for its cost; None where none gains."""
-        fresh: dict[str, float] = {}
-        while True:
-            likely = [name for name in stale if sizes[name] * STEP <= FASTEST]
-            best = max(likely, key=lambda name: stale[name], default=None)
-            if best is None or best in fresh:
-                return best if best and stale[best] > 0.0 else None
-            after = _with_step(sizes, best)
-            gained = self._missed(sizes) - self._missed(after)
-            stale[best] = fresh[best] = gained / (self.cost(after) - self.cost(sizes))
-
-    def _relieved(self) -> Sizes:
-        return {
-            name: self.loads[name] / RELIEVED if self.loads[name] >= 1.0 else 1.0
-            for name in self.costs
-        }
-
     @cached_property
     def loads(self) -> dict[str, float]:
         """By broker the work that is offered to it at its present speed, in seconds a second."""
         return _loads(foretell(self.system).brokers)
 
-    def _missed(self, sizes: Sizes) -> float:
-        """Add up what subscribers miss of their targets, each counted as often as it stands for."""
-        short = np.nan_to_num(np.maximum(self.wanted - self.shares(sizes), 0.0))
-        return float(short @ self.heads)
-
-    def trimmed(self, sizes: Sizes) -> Sizes:
+    def _trimmed(self, sizes: Sizes, costs: Mapping[str, float]) -> Sizes:
         """Make each broker as slow as the others allow, the one that saves most first."""
         start = dict(sizes)
-        for name in sorted(start, key=lambda each: -self.costs[each] * (start[each] - 1.0)):
+        for name in sorted(start, key=lambda each: -costs[each] * (start[each] - 1.0)):
             if start[name] > 1.0:
                 sizes = {**sizes, name: self._least(sizes, name)}
         return sizes
@@ -263,7 +245,7 @@ class _MixSearch:
         def enough(size: float) -> bool:
             return self.meets({**sizes, name: size})
 
-        low, high, step = sizes[name], sizes[name], STEP
+        low, high, step = sizes[name], sizes[name], 1.0 + CLOSE
         while low == high:  # ever longer steps back
             low = max(high / step, 1.0)
             if enough(low):
@@ -311,10 +293,6 @@ class _MixSearch:
             if size > 1.0
         ]
         return sorted(rows, key=lambda row: -round(row["cost"], 9))
-
-
-def _with_step(sizes: Sizes, name: str) -> Sizes:
-    return {**sizes, name: sizes[name] * STEP}
 
 
 def _loads(brokers: pd.DataFrame) -> dict[str, float]:

@@ -52,7 +52,7 @@ def scheme_tables(advice: Row) -> list[FittingTable]:
             caption="on time: mean over events, by theory (~: partly by simulation); worst, p05, "
             "p50: lowest, 5th percentile and median of the subscribers; error: largest "
             "error of a subscriber's share; on target: share of subscribers that reach "
-            "their target; simulated: with its error (95 %)",
+            "their target; simulated: with its error (95 %), or from where to where it may lie",
         ),
         fitting(
             "Messages between brokers for each delivery, simulated",
@@ -95,8 +95,10 @@ def _simulated(row: Row) -> str:
 
 
 def _satisfied_simulated(row: Row) -> str:
-    error = _error(row, "satisfied_simulated_error", 100.0)
-    return f"{100 * row['satisfied_simulated']:.1f} {error} %"
+    """Write the share and, where its error leaves more, from where to where it may lie."""
+    least, most = (100 * row[f"satisfied_simulated_{each}"] for each in ("least", "most"))
+    between = "" if least == most else f" ({least:.0f}–{most:.0f})"
+    return f"{100 * row['satisfied_simulated']:.1f}{between} %"
 
 
 def deadline_table(document: Row, limit: int | None = None) -> FittingTable:

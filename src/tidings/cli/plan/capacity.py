@@ -84,7 +84,7 @@ def capacity(
     if json:
         console.show_json(document)
     elif isinstance(answer, Mix):
-        console.show(mix_table(document), _answer_of_mix(answer))
+        console.show(mix_table(document), _answer_of_mix(answer, costs))
     else:
         console.show(capacity_table(document), _answer(answer))
     conclude(answer.verdict)
@@ -101,7 +101,7 @@ def _costs(given: list[str]) -> dict[str, float]:
     return costs
 
 
-def _answer_of_mix(answer: Mix) -> str:
+def _answer_of_mix(answer: Mix, costs: dict[str, float]) -> str:
     from tidings.planning.evidence import MEETS, OPEN
 
     if answer.verdict == OPEN:
@@ -111,9 +111,11 @@ def _answer_of_mix(answer: Mix) -> str:
     elif not answer.brokers:
         head = "The target is met as it is."
     else:
-        head = f"The cheapest mix that was found adds {answer.cost:.3g} speeds"
-        alike = (answer.alike, answer.alike_cost)
-        head += "." if None in alike else "; {:.3g} times for all would add {:.3g}.".format(*alike)
+        verb, what = ("cost", "") if costs else ("add", " speeds")
+        head = f"The cheapest mix that was found {verb}s {answer.cost:.3g}{what}"
+        if answer.alike is not None and answer.alike_cost is not None:
+            head += f"; {answer.alike:.3g} times for all would {verb} {answer.alike_cost:.3g}"
+        head += "."
     return f"{head}\n{backed(answer.evidence) or standing_text(answer.evidence.predicted)}"
 
 
