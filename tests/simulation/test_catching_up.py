@@ -124,6 +124,16 @@ def test_the_hottest_partition_is_gone_last():
     assert two.gone_s > 3.0 * one.gone_s
 
 
+@pytest.mark.parametrize("consumers", ["{count: 1, prefetch: 0}", "{count: 1, prefetch: 500}"])
+def test_what_is_handed_out_at_once_is_not_gone_before_it_is_handled(consumers):
+    """At the moment that a group goes on all that waited is on its way, and nothing waits."""
+    pushed = group(consumers, "{exponential: 40ms}", every="{rate: 20/s}")
+    found = td.catch_up(pushed, "w", backlog=200, replications=20)
+    assert found.fluid_s == pytest.approx((200 - found.usual) / (25.0 - 20.0), rel=0.01)
+    assert abs(found.gone_s - found.fluid_s) < 2.0 * found.gone_error_s
+    assert found.gone_error_s < 0.2 * found.fluid_s
+
+
 def test_redelivery_after_a_stop_makes_a_group_slower_than_its_capacity():
     handler = "{deterministic: 28ms}"
     calm = group("{count: 2, prefetch: 10, ack_wait: 400ms}", handler, every="{rate: 20/s}")

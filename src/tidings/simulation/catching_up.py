@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -352,8 +353,7 @@ class _CatchingUp:
                 run_world(world, self.compiled, window)
                 break
             try:
-                reached = bool(record.watching) and record.backlog <= self.usual
-                reached = reached or run_until(world, self.compiled, window, start_s + moment_s)
+                reached = self._is_gone_by(world, window, start_s + moment_s)
             except UnstableError:
                 break  # it grows beyond all room, and never goes
             if reached:
@@ -364,6 +364,43 @@ class _CatchingUp:
             if number < times_s.size:
                 curve[number] = record.backlog
         return gone_s, count_world(world, self.compiled, self.units), curve
+
+    def _is_gone_by(self, world: World, window: Window, moment_s: float) -> bool:
+        """Run on to a moment, or until no more waits than is usual, if that is watched.
+
+        What has been handed out and has not come to its member yet waits nowhere, but will: it is
+        waited for.
+        """
+        record = world.record[0]
+        while True:
+            reached = bool(record.watching) and record.backlog <= self.usual
+            reached = reached or run_until(world, self.compiled, window, moment_s)
+            if not reached or self._under_way(world) <= self._usually_under_way:
+                return reached
+            record.watching = 0
+            later_s = min(float(record.now) + 1.0 / self.queue.capacity_per_s, moment_s)
+            run_until(world, self.compiled, window, later_s)
+            record.watching = 1
+            if later_s == moment_s:
+                return False
+
+    def _under_way(self, world: World) -> int:
+        """Count events that members of the group hold and that do not wait there, or are served."""
+        if self.queue.group < 0:
+            return 0
+        members = world.tables["members"]
+        held = int(members["held"][members["group"] == self.queue.group].sum())
+        waiting = world.record[0].backlog - world.tables["groups"]["waiting"][self.queue.group]
+        return held - int(waiting) - self.queue.servers
+
+    @cached_property
+    def _usually_under_way(self) -> float:
+        """Events on their way to members and back, by Little's law, with chance's part."""
+        if self.queue.group < 0:
+            return 0.0
+        link = self.compiled.groups[self.queue.group].subscriber.link
+        mean = 2.0 * self.queue.rate_per_s * link.delay.mean_s
+        return self.usual + mean + 5.0 * math.sqrt(mean)
 
     def _joined(self, runs: list[_Run], times_s: Floats) -> CatchUp:
         """Combine all replications into the answer."""
