@@ -47,6 +47,20 @@ def test_a_target_that_no_number_meets_is_said_to_be_missed():
     assert plan.verdict == "misses"
 
 
+def test_settings_that_end_a_collapse_come_first():
+    """Of a group that has collapsed it is not known which share is handled again."""
+    collapsed = group(
+        "{count: 2, prefetch: 10, ack_wait: 40ms, deliveries: 3}",
+        rate=30,
+        processing="{deterministic: 28ms}",
+    )
+    plan = td.plan_consumers(collapsed, target=0.99, **QUICK)
+    as_it_is, *others = plan.settings
+    assert (as_it_is.handled_again, as_it_is.on_time) == (1.0, 0.0)
+    assert [each.handled_again for each in others if each.chosen] == [0.0]
+    assert plan.choice.size <= 2  # busy .84 when nothing is done twice
+
+
 def test_settings_that_end_redelivery_come_first():
     twice = group(
         "{count: 2, prefetch: 10, ack_wait: 30ms, deliveries: 5}",

@@ -33,6 +33,7 @@ def _system(group: str, processing: str = "{exponential: 50ms}") -> td.System:
         # Each is handed out again while it waits for the one before it, and handled twice.
         ("prefetch: 2, ack_wait: 75ms, deliveries: 2", 30.0),
         ("prefetch: 0, ack_wait: 1s", 0.0),  # the more wait, the more is handed out again
+        ("prefetch: 0, ack_wait: 1s, deliveries: 2", 30.0),  # ... but twice at most
     ],
 )
 def test_a_group_with_constant_services_that_always_has_work(group, per_s):

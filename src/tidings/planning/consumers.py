@@ -297,12 +297,16 @@ def _settings(system: System, name: str, progress: Progress) -> tuple[Setting, .
 
 
 def _redelivered(system: System, name: str) -> tuple[float, float]:
-    """Predict the shares of a group's events handled again and on time; 1 and 0 if unstable."""
+    """Predict the shares of a group's events handled again and on time; 1 and 0 if unstable.
+
+    Of a group that has collapsed no share is known that is handled again: nothing else is done.
+    """
     try:
         rows = foretell(system).subscribers.set_index("subscriber")
     except UnstableError:
         return 1.0, 0.0
-    return float(rows.loc[name, "handled_again"]), float(rows.loc[name, "on_time"])
+    again, on_time = (float(rows.loc[name, each]) for each in ("handled_again", "on_time"))
+    return (1.0 if math.isnan(again) else again), on_time
 
 
 def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[Change]:

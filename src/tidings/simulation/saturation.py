@@ -41,7 +41,8 @@ def metastable_groups(compiled: CompiledSystem) -> Iterator[tuple[int, float]]:
 def saturated_rate(group: Group, seed: int = 0) -> float:
     """Simulate how many events per second a group is done with that always has work.
 
-    None at all where members hold whatever there is: all of that is handed out again and again.
+    Where members hold whatever there is, all of that is handed out again and again: as often as is
+    allowed, so that this part of the capacity is left; none where there is no limit.
     """
     compiled = compile_system(_alone(group))
     events = min(max(_EVENTS, _EVENTS_OF_MEMBER * len(group.members)), _MOST_EVENTS)
@@ -58,7 +59,8 @@ def saturated_rate(group: Group, seed: int = 0) -> float:
     try:
         return events / (until_s(2 * events) - until_s(events))
     except UnstableError:
-        return 0.0
+        deliveries = group.consumers.deliveries
+        return group.capacity_per_s / deliveries if deliveries else 0.0
 
 
 def _alone(group: Group) -> System:
