@@ -338,6 +338,18 @@ def test_against_back_pressure_whatever_is_full_gets_faster():
     assert found == [(times("speed", broker, 2.0),), (times("processing", subscriber, 0.5),)]
 
 
+def test_what_one_overloaded_broker_lets_through_once_relieved_the_next_can_handle():
+    changes = {
+        f"brokers.{name}.service": {"exponential": service}
+        for name, service in (("b", "15ms"), ("c", "16ms"))
+    }
+    best = explain(planted(changes)).best
+    assert best is not None
+    assert [each.target for each in best.changes] == ["b", "c"]
+    assert best.gain > 0.4  # each alone gains nothing
+    assert best.on_time > 0.99
+
+
 def test_against_a_group_that_is_offered_too_much_there_is_something_to_do():
     """The system as it is has no steady state to play changes in."""
     system = reading.loads(

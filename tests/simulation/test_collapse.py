@@ -7,7 +7,7 @@ import pytest
 import tidings as td
 from tidings.simulation.collapse import collapsed_groups
 from tidings.simulation.network import compile_system
-from tidings.simulation.saturation import saturated_rate
+from tidings.simulation.unsteady import saturated_rate
 
 SYSTEM = """
 tidings: 1

@@ -126,6 +126,11 @@ def _rate_document(value: Any) -> Any:
 _RATE = Kind(label="a rate or a law", read=_read_rate, write=_rate_document, schema=dict)
 
 
+def faster(broker: Broker, factor: float) -> Broker:
+    """Divide all service times of a broker by a factor."""
+    return _worked(broker, Factor(times=1.0 / factor)) or broker
+
+
 def _speed(broker: Broker, value: Factor) -> Broker | None:
     return _worked(broker, Factor(times=1.0 / value.times))
 

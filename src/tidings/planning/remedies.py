@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
+from tidings.errors import TidingsError
 from tidings.model.behaviour import Channel
 from tidings.model.causes import ALL_PUBLISHERS, ARROW, LIKE, MEMBER_OF, Cause, Cost, in_order
 from tidings.model.consumers import Consumers
@@ -12,9 +14,11 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import column
 from tidings.model.system import SCHEMES, Subscriber, System
+from tidings.planning.adjustments import faster
 from tidings.planning.change_kinds import Change, Factor, times
 from tidings.planning.choices import ALL
 from tidings.planning.selections import AT
+from tidings.prediction.predict import predict
 
 Changes = tuple[Change, ...]  # made together
 # What acts on a cause at its place.
@@ -59,7 +63,7 @@ def _against(
 ) -> Iterator[Changes]:
     """Yield changes that act on one cause."""
     if cause.kind == "overload":
-        yield _relief(outcome)
+        yield _relief(system, outcome)
     elif cause.kind in ("travel", "loss"):
         yield from _nearer(system, cause, links[cause.place])
     elif cause.kind in GROUP_TROUBLES:
@@ -140,14 +144,29 @@ def _target(system: System, place: str) -> str:
     return place
 
 
-def _relief(outcome: Outcome) -> Changes:
-    """List changes that make all overloaded brokers fast enough for what arrives."""
-    rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
-    loads = rows["arrivals_per_s"] * rows["service_mean_s"]
-    return tuple(
-        times("speed", name, float(f"{max(load / ROOM, 1.1):.2g}"))
-        for name, load in zip(rows["broker"], loads, strict=True)
-    )
+def _relief(system: System, outcome: Outcome) -> Changes:
+    """List changes that make all overloaded brokers fast enough for what arrives.
+
+    Where more gets through one, more arrives at the next: theory says how much, if it can.
+    """
+    speeds: dict[str, float] = {}
+    rows = outcome.brokers
+    for _ in system.brokers:
+        rows = rows[rows["utilisation"] >= FULL_LOAD]
+        if rows.empty:
+            break
+        loads = rows["arrivals_per_s"] * rows["service_mean_s"]
+        for name, load in zip(rows["broker"], loads, strict=True):
+            speeds[name] = float(f"{speeds.get(name, 1.0) * max(load / ROOM, 1.1):.2g}")
+        brokers = tuple(faster(each, speeds.get(each.name, 1.0)) for each in system.brokers)
+        relieved = replace(system, brokers=brokers)
+        try:
+            rows = predict(
+                relieved, by="theory", delays=False, error_bars=False, causes=False
+            ).brokers
+        except TidingsError:
+            break
+    return tuple(times("speed", name, factor) for name, factor in speeds.items())
 
 
 def _narrow(system: System) -> set[str]:

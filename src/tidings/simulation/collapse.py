@@ -15,9 +15,9 @@ from tidings.model.system import System
 from tidings.simulation.groups import Group
 from tidings.simulation.network import compile_system
 from tidings.simulation.options import SimulationOptions
+from tidings.simulation.results import NOTHING
 from tidings.simulation.run import simulate
-from tidings.simulation.saturation import saturated_rate
-from tidings.simulation.unsteady import NOTHING
+from tidings.simulation.unsteady import saturated_rate
 from tidings.simulation.world import overload_of_group
 
 _CLEARLY = 1.1  # times what it can be done with; what is nearer is left to longer runs

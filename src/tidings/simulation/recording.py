@@ -43,6 +43,7 @@ from tidings.simulation.trace_rows import (
     tapes_of,
     turn_tables,
 )
+from tidings.simulation.unsteady import unsteady_units
 from tidings.simulation.windows import find_window
 from tidings.simulation.world import Window, make_world
 
@@ -129,6 +130,7 @@ def record(
             totals,
             provenance_of(totals, plain, chosen.seed),
             [*remarks, *remarks_of(totals), *untold(system)],
+            unsteady_units(totals),
         ),
     )
 

@@ -21,7 +21,6 @@ from tidings.model.remarks import BLOCKED, COLLAPSE, Remark, of_system
 from tidings.simulation.hot_partitions import hot_partitions
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
 from tidings.simulation.totals import COSTS
-from tidings.simulation.unsteady import unsteady_units, with_unsteady
 
 if TYPE_CHECKING:
     from tidings.simulation.totals import Totals
@@ -30,13 +29,17 @@ if TYPE_CHECKING:
 MOST_PAIRS = 100_000  # rows of pairs that are given unasked
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given
 WORST_DELAY_LAWS = 300  # of more, those with the lowest on-time shares
+NOTHING = 0.001  # share on time of all runs together; in more, some of them had not collapsed yet
 
 
 def outcome_of(
-    totals: Totals, provenance: Mapping[str, Any], remarks: Sequence[Remark] = ()
+    totals: Totals,
+    provenance: Mapping[str, Any],
+    remarks: Sequence[Remark],
+    unsteady: Mapping[int, Remark],
 ) -> Outcome:
-    """Make the outcome of everything counted so far."""
-    quantiles, unsteady = _quantiles(totals), unsteady_units(totals)
+    """Make the outcome of everything counted so far; ``unsteady`` units may be anything below."""
+    quantiles = _quantiles(totals)
     return Outcome(
         source="simulated",
         subscribers=_subscribers(totals, quantiles, unsteady),
@@ -47,6 +50,15 @@ def outcome_of(
         provenance=provenance,
         remarks=(*remarks, *unsteady.values()),
     )
+
+
+def _with_unsteady(widths: Floats, shares: Floats, unsteady: Mapping[int, Remark]) -> Floats:
+    """Widen half-widths so that they reach from the shares of these units to nothing."""
+    units = list(unsteady)
+    widths, reached = widths.copy(), shares[units]
+    least = np.where(reached <= NOTHING, NOTHING, widths[units])
+    widths[units] = np.fmax(least, reached)
+    return widths
 
 
 def _shares(x: Floats, w: Floats) -> Floats:
@@ -70,7 +82,7 @@ def _subscribers(totals: Totals, quantiles: Floats, unsteady: Mapping[int, Remar
         "events": wanted,
         "on_time": totals.on_time.value,
         "on_time_se": totals.standard_errors,
-        "error": with_unsteady(totals.half_widths, totals.on_time.value, unsteady),
+        "error": _with_unsteady(totals.half_widths, totals.on_time.value, unsteady),
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
         "delay_mean_s": totals.delay.value,

@@ -27,6 +27,7 @@ from tidings.simulation.results import outcome_of, provenance_of, remarks_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
+from tidings.simulation.unsteady import unsteady_units
 from tidings.simulation.windows import PLANNED, find_span, find_window
 from tidings.simulation.world import (
     Window,
@@ -211,7 +212,7 @@ def _completed(series: Shares, window: Window, remarks: list[Remark]) -> Outcome
     story = provenance_of(totals, window, series.options.seed)
     if clock.seconds is not None:
         story["cpu_s"] = clock.spent_s
-    return outcome_of(totals, story, remarks)
+    return outcome_of(totals, story, remarks, unsteady_units(totals))
 
 
 def _split_if_better(plain: Shares, window: Window) -> tuple[Shares, Window]:
