@@ -14,6 +14,7 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.model.reading import from_document, loads
 from tidings.prediction import predict as room
+from tidings.prediction.overloaded_brokers import with_full_queues
 from tidings.prediction.predict import predict
 from tidings.prediction.row_joining import joined
 from tidings.prediction.simulated_causes import AskedCauses
@@ -555,3 +556,47 @@ def test_what_is_unsure_of_a_system_comes_with_every_prediction(by):
     found = predict(doubtful, by=by, within=0.02)
     assert [each.what for each in found.remarks if each.kind == "of the system"] == [said]
     assert any(said in each for each in found.warnings)
+
+
+BESIDE_OVERLOAD = """
+tidings: 1
+lifetime: 100ms
+brokers:
+  hub: {service: {exponential: 12ms}}
+  edge: {service: {exponential: 4ms}}
+  far: {service: {exponential: 4ms}}
+links: [{between: [hub, edge], delay: 2ms}, {between: [edge, far], delay: 2ms}]
+publishers:
+  many: {at: hub, every: {rate: 100/s}, content: {event: {topic: x}}}
+  few: {at: edge, every: {rate: 50/s}, content: {event: {topic: x}}}
+subscribers:
+  here: {at: edge, wants: {topic: x}}
+  there: {at: far, wants: {topic: x}}
+  stuck: {at: hub, wants: {topic: x}}
+"""
+
+
+def test_what_passes_beside_an_overloaded_broker_is_held_to_a_simulation_of_full_queues():
+    """A third of what 'here' and 'there' want comes late at last, but keeps their brokers busy."""
+    system = td.loads(BESIDE_OVERLOAD)
+    rows = td.predict(system, causes=False).subscribers.set_index("subscriber")
+    full = td.loads(BESIDE_OVERLOAD.replace("12ms}}", "12ms}, buffer: 2000}"))
+    seen = td.simulate(full, warmup_s=200.0, duration_s=400.0, replications=10, seed=3)
+    seen = seen.subscribers.set_index("subscriber")
+    assert rows.loc["stuck", ["on_time", "error"]].to_list() == [0.0, 0.0]
+    for name in ("here", "there"):
+        assert rows.loc[name, "error"] < 0.01
+        apart = abs(rows.loc[name, "on_time"] - seen.loc[name, "on_time"])
+        assert apart < rows.loc[name, "error"] + 3.0 * seen.loc[name, "on_time_se"]
+
+
+@pytest.mark.parametrize("more", ["buffer: 5", "cpu: {service: 1ms}"])
+def test_only_plain_queues_without_a_limit_are_filled(more):
+    plain = td.predict(td.loads(BESIDE_OVERLOAD), by="theory")
+    other = td.loads(BESIDE_OVERLOAD.replace("12ms}}", f"12ms}}, {more}}}"))
+    assert with_full_queues(other, plain) is None
+
+
+def test_queues_in_which_events_would_wait_for_hours_are_not_filled():
+    endless = td.loads(BESIDE_OVERLOAD.replace("100ms", "10h", 1))
+    assert with_full_queues(endless, td.predict(endless, by="theory")) is None

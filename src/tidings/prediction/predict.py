@@ -26,6 +26,7 @@ from tidings.model.progress import Progress
 from tidings.model.remarks import UNSTEADY, Remark
 from tidings.model.system import System
 from tidings.prediction.choices import SECONDS, WITHIN
+from tidings.prediction.overloaded_brokers import with_full_queues
 from tidings.prediction.overloaded_groups import with_overload, without_queues
 from tidings.prediction.precision import Within, read_within
 from tidings.prediction.recorded import SHARE as RECORD_SHARE
@@ -137,19 +138,51 @@ def predict(
     try:
         simulated = _simulated(system, asked, wanted, tell)
     except UnstableError:
-        answer = _saying_overload(answer)
+        answer = _beside_full_queues(_saying_overload(answer), system, asked, wanted, tell)
         return _told(answer, within, asked, "an overloaded system has no steady state to simulate")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"the simulation does not handle {_feature(refused)}")
     stated = answer.subscribers["error"]
-    # By how much the two differ says of theory here what its errors elsewhere cannot.
-    apart = (answer.subscribers["on_time"] - simulated.subscribers["on_time"]).abs()
-    seen = answer.subscribers.assign(error=np.fmin(stated, apart + simulated.subscribers["error"]))
-    answer = dataclasses.replace(answer, causes=with_cost_errors(answer.causes, seen))
+    answer = dataclasses.replace(
+        answer, causes=with_cost_errors(answer.causes, _seen_beside(answer, simulated))
+    )
     better = simulated.subscribers["error"] < stated
     simulated.subscribers["why"] = answer.subscribers["why"]
     chosen = (missed & better).to_numpy()
     return _told(joined(answer, simulated, chosen), within, asked)
+
+
+def _seen_beside(answer: Outcome, simulated: Outcome) -> pd.DataFrame:
+    """Give theory's rows with errors that are no larger than what a simulation shows.
+
+    By how much the two differ says of theory here what its errors elsewhere cannot.
+    """
+    rows, other = answer.subscribers, simulated.subscribers
+    apart = (rows["on_time"] - other["on_time"]).abs()
+    return rows.assign(error=np.fmin(rows["error"], apart + other["error"]))
+
+
+def _beside_full_queues(
+    answer: Outcome,
+    system: System,
+    asked: PredictOptions,
+    wanted: Callable[[Floats], Floats],
+    tell: Progress,
+) -> Outcome:
+    """Hold theory's answer for overloaded brokers to a simulation in which their queues are full.
+
+    Where queues cannot be bounded, or something else has no steady state, it stays as it is.
+    """
+    full = with_full_queues(system, answer)
+    if full is None:
+        return answer
+    try:
+        simulated = _simulated(full, asked, wanted, tell)
+    except (UnstableError, UnsupportedError):
+        return answer
+    rows = _seen_beside(answer, simulated)
+    causes = with_cost_errors(answer.causes, rows)
+    return dataclasses.replace(answer, subscribers=rows, causes=causes)
 
 
 # ---- the two engines ---------------------------------------------------------------------------
