@@ -195,6 +195,11 @@ def test_what_makes_no_sense_is_refused(queue, state, said):
         td.catch_up(group("{count: 1, buffer: 10}"), queue, **state)
 
 
+def test_a_backlog_that_is_too_long_to_simulate_is_answered_as_a_flow():
+    with pytest.raises(InvalidInputError, match=r"as a steady flow it takes 5\.79 d"):
+        td.catch_up(group("{count: 1}", every="{rate: 80/s}"), "w", backlog=10_000_000)
+
+
 def test_a_broker_of_another_discipline_is_refused_by_name():
     broker = "{service: {exponential: 10ms}, discipline: processor-sharing}"
     with pytest.raises(UnsupportedError, match="'b' serves events other than first come"):

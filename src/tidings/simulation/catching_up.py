@@ -29,7 +29,7 @@ from tidings.model.units import format_seconds
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_members import go_on, stop
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.options import SimulationOptions
+from tidings.simulation.options import MOST_COPIES, SimulationOptions
 from tidings.simulation.run import HANDLED, refuse_overload
 from tidings.simulation.tally import Counts, Units, count_world, find_units
 from tidings.simulation.watched_queues import WatchedQueue, find_queue
@@ -209,6 +209,14 @@ def _check_state(queue: WatchedQueue, state: CatchUpOptions) -> None:
         raise InvalidInputError(
             f"{queue} has a buffer of {queue.buffer:,} events, so that {state.backlog:,} can "
             "never wait there"
+        )
+    expected = state.expected(queue)
+    if expected >= MOST_COPIES:
+        flow_s = queue.fluid_s(expected)
+        as_flow = "" if flow_s is None else f"; as a steady flow it takes {format_seconds(flow_s)}"
+        raise InvalidInputError(
+            f"a backlog of {expected:,.0f} events is more than can be simulated one by one "
+            f"({MOST_COPIES:,}){as_flow}"
         )
 
 
