@@ -125,14 +125,17 @@ def _means_s(delays: Delays) -> Floats:
     return delays.shift_s + delays.mean_s
 
 
-def _no_slower(delays: Delays, means_s: Floats, usual_s: Floats) -> Delays:
-    """Replace delays whose means exceed what is usual by the latter, in seconds."""
-    slow = np.flatnonzero(means_s > usual_s)
+def _no_slower(delays: Delays, means_s: Floats, limits_s: Floats) -> Delays:
+    """Replace delays whose means exceed their limits by constant ones of these, in seconds."""
+    slow = np.flatnonzero(means_s > limits_s)
     if not slow.size:
         return delays
     was = delays.take(slow)
     usual = replace(
-        nothing(delays.grid, slow.size), survival=was.survival, lost=was.lost, shift_s=usual_s[slow]
+        nothing(delays.grid, slow.size),
+        survival=was.survival,
+        lost=was.lost,
+        shift_s=limits_s[slow],
     )
     return _put(delays, slow, usual)
 
