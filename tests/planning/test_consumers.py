@@ -61,6 +61,16 @@ def test_settings_that_end_a_collapse_come_first():
     assert plan.choice.size <= 2  # busy .84 when nothing is done twice
 
 
+def test_a_limit_is_tried_where_members_hold_whatever_there_is():
+    """28 of the 30 ms that there are to acknowledge: only who holds one event makes it."""
+    hasty = group(
+        "{count: 2, prefetch: 0, ack_wait: 30ms}", rate=30, processing="{deterministic: 28ms}"
+    )
+    plan = td.plan_consumers(hasty, target=0.99, **QUICK)
+    assert [each.change.value for each in plan.settings if each.chosen] == [1]
+    assert plan.choice.size <= 2
+
+
 def test_settings_that_end_redelivery_come_first():
     twice = group(
         "{count: 2, prefetch: 10, ack_wait: 30ms, deliveries: 5}",

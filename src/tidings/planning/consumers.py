@@ -319,6 +319,6 @@ def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[Change]:
         wait_s = 1.1 * (held * longest_s + trip_s)
         yield Change("ack_wait", subscriber.name, float(f"{wait_s:.3g}"))
     shortest_s = min(consumers.backoff_s, default=consumers.ack_wait_s or math.inf)
-    fits = math.floor((shortest_s - trip_s) / (1.1 * longest_s))
-    if fits >= 1 and (consumers.held == 0 or fits < consumers.held):
+    fits = max(math.floor((shortest_s - trip_s) / (1.1 * longest_s)), 1)
+    if consumers.held == 0 or fits < consumers.held:
         yield Change("prefetch", subscriber.name, fits)
