@@ -229,7 +229,8 @@ def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys, monkey
     Path("taken", "traces").mkdir()
     Path("taken", "traces", "hops").symlink_to(mine)
     kept = everything_below(mine)
-    for step in ("_play", "write_traces", "read_traces", "predict", "simulate", "with_truth"):
+    steps = ("_play", "write_traces", "read_traces", "predict", "simulate", "with_truth", "advise")
+    for step in steps:
         monkeypatch.setattr(demonstrating, step, lambda *_, **__: None)
     monkeypatch.setattr(demonstrating, "characterise", lambda *_, **__: Mock())
     monkeypatch.setattr(demonstrating, "_checks", lambda *_: ())

@@ -92,19 +92,23 @@ def test_the_request_that_waits_longest_gets_the_next_event(prefetch, refill):
     assert "11" in model  # so that members in turn would not do
 
 
-def test_what_is_prefetched_for_too_long_is_handled_twice():
+@pytest.mark.parametrize(
+    ("duration_s", "most_error", "within"),
+    [(16.0, 0.02, 0.08), pytest.param(150.0, 0.007, 0.02, marks=pytest.mark.nightly)],
+)
+def test_what_is_prefetched_for_too_long_is_handled_twice(duration_s, most_error, within):
     """A handler of 28 s, 30 s to acknowledge, ten prefetched, two replicas: at 1/250 of the time.
 
-    Twenty-four groups at once, so that chance is small in a short time.
+    Twenty-four groups at once, so that chance is small in a short time; by night, longer.
     """
     consumers = (
         ", consumers: {count: 2, prefetch: 10, choose: longest waiting, refill: 5, "
         "ack_wait: 120ms, deliveries: 3}"
     )
     alone = td.simulate(
-        groups(consumers, rate=2), duration_s=16.0, warmup_s=0.0, replications=400, seed=2
+        groups(consumers, rate=2), duration_s=duration_s, warmup_s=0.0, replications=400, seed=2
     ).subscribers.iloc[0]
-    run = run_of(groups(consumers, rate=2, count=24), 16.0)
+    run = run_of(groups(consumers, rate=2, count=24), duration_s)
     late_s = lateness(run)["relay_p99_s"]
     if late_s > 0.004:  # half of what is between handling and too late
         pytest.skip(f"handlers were {late_s:.4f} s late; at most 0.004 s will do")
@@ -114,8 +118,8 @@ def test_what_is_prefetched_for_too_long_is_handled_twice():
     again = sum(each["events"] * each["handled_again"] for each in found.values()) / events
     shares = [each["handled_again"] for each in found.values()]
     error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
-    assert error < 0.02
-    assert abs(again - alone["handled_again"]) < 4.0 * error
+    assert error < most_error
+    assert abs(again - alone["handled_again"]) < min(4.0 * error, within)
     assert 0.03 < again < 0.2
     assert set(manifest(run)["consumers"]) == {f"w{n}" for n in range(24)}
 
