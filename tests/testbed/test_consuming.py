@@ -124,18 +124,21 @@ def test_what_is_prefetched_for_too_long_is_handled_twice(duration_s, most_error
     assert set(manifest(run)["consumers"]) == {f"w{n}" for n in range(24)}
 
 
-def test_a_stopped_group_catches_up_when_it_was_predicted_to():
+@pytest.mark.parametrize("stopped_s", [1.5, pytest.param(60.0, marks=pytest.mark.nightly)])
+def test_a_stopped_group_catches_up_when_it_was_predicted_to(stopped_s):
     """At a load of 0.8 that takes four times as long as the stop. Nothing is left to chance."""
     system = groups(
         ", consumers: {count: 2, prefetch: 2, choose: longest waiting}",
         every="{deterministic: 25ms}",
         processing="{deterministic: 40ms}",
     )
-    predicted = td.catch_up(system, "w0", stopped_s=1.5, replications=4)
-    assert predicted.gone_s == pytest.approx(4 * 1.5, rel=0.05)
-    run = run_of(system, 11.0, stops=[Stop(subscriber="w0", begin_s=2.0, end_s=3.5)])
+    predicted = td.catch_up(system, "w0", stopped_s=stopped_s, replications=4)
+    assert predicted.gone_s == pytest.approx(4 * stopped_s, rel=0.05)
+    end_s = 2.0 + stopped_s
+    stop = Stop(subscriber="w0", begin_s=2.0, end_s=end_s)
+    run = run_of(system, end_s + 5 * stopped_s, stops=[stop])
     skip_if_later(run, 0.2)
-    assert gone_s(run, 0, 3.5, predicted.usual) == pytest.approx(predicted.gone_s, rel=0.1)
+    assert gone_s(run, 0, end_s, predicted.usual) == pytest.approx(predicted.gone_s, rel=0.1)
 
 
 def gone_s(run, subscriber, after_s, usual):
