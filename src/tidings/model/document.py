@@ -208,7 +208,7 @@ class Place:
         return None
 
     def limit(self, minimum: int) -> int | None:
-        """Read a whole number that is a limit; what others write for none is told apart."""
+        """Read a whole number that is a limit; for the words of others for "no limit", say what to do."""
         value = self.value
         none = str(value).strip().lower() in _NO_LIMIT or (value == 0 and minimum > 0)
         if none and not isinstance(value, bool):

@@ -43,7 +43,7 @@ def spec(
 ) -> Any:
     """Make a dataclass field that belongs to the document: its kind, its meaning, its default.
 
-    ``aka`` is what brokers call the same; whoever writes that is told the field's name here.
+    ``aka`` is what brokers call the same: the problem then names the field.
     """
     metadata = {"kind": kind, "doc": meaning, "key": key, "aka": aka}
     return dataclasses.field(default=default, metadata=metadata)

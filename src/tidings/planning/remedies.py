@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from tidings.errors import TidingsError
 from tidings.model.behaviour import Channel
@@ -35,6 +36,7 @@ CHANGES = {
 GROUP_TROUBLES = ("slow member", "hot partition", "redelivery")
 _PATIENT = 4.0  # times what a member takes for all that it holds: ack waits that seldom end first
 MOST_CAUSES = 8  # whose remedies are tried, the dearest
+_MOST_LOOKED_AT = 4 * MOST_CAUSES  # for what the same changes act on
 ROOM = 0.7  # load that an overloaded broker is brought to
 
 
@@ -48,8 +50,11 @@ def promising(
     """
     links = _links(system)
     together: dict[tuple[Changes, ...], Cost] = {}
-    for each in totals:
-        against = tuple(_against(system, outcome, each.cause, links))
+    relief = cache(lambda: _relief(system, outcome))  # is predicted, and acts on every overload
+    for each in totals[:_MOST_LOOKED_AT]:
+        against = tuple(_against(system, each.cause, links, relief))
+        if not against:
+            continue
         known = together.get(against, each._replace(cost=0.0))
         together[against] = known._replace(cost=known.cost + each.cost)
     changes_of = {each.cause: against for against, each in together.items()}
@@ -59,11 +64,11 @@ def promising(
 
 
 def _against(
-    system: System, outcome: Outcome, cause: Cause, links: dict[str, str]
+    system: System, cause: Cause, links: dict[str, str], relief: Callable[[], Changes]
 ) -> Iterator[Changes]:
     """Yield changes that act on one cause."""
     if cause.kind == "overload":
-        yield _relief(system, outcome)
+        yield relief()
     elif cause.kind in ("travel", "loss"):
         yield from _nearer(system, cause, links[cause.place])
     elif cause.kind in GROUP_TROUBLES:
