@@ -208,7 +208,7 @@ class Place:
         return None
 
     def limit(self, minimum: int) -> int | None:
-        """Read a whole number that is a limit; for the words of others for "no limit", say what to do."""
+        """Read a whole number that is a limit; say what to write instead of a word for none."""
         value = self.value
         none = str(value).strip().lower() in _NO_LIMIT or (value == 0 and minimum > 0)
         if none and not isinstance(value, bool):
