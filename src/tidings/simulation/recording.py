@@ -131,6 +131,7 @@ def record(
             provenance_of(totals, plain, chosen.seed),
             [*remarks, *remarks_of(totals), *untold(system)],
             unsteady_units(totals),
+            plain,
         ),
     )
 

@@ -20,6 +20,7 @@ from tidings.model.reading import fingerprint
 from tidings.model.remarks import BLOCKED, COLLAPSE, Remark, of_system
 from tidings.simulation.hot_partitions import hot_partitions
 from tidings.simulation.kernel_layout import AT_MEMBER, KERNEL_CAUSES
+from tidings.simulation.settling import start_errors
 from tidings.simulation.totals import COSTS
 
 if TYPE_CHECKING:
@@ -37,18 +38,23 @@ def outcome_of(
     provenance: Mapping[str, Any],
     remarks: Sequence[Remark],
     unsteady: Mapping[int, Remark],
+    window: Window,
 ) -> Outcome:
     """Make the outcome of everything counted so far; ``unsteady`` units may be anything below."""
+    by_start, slow = start_errors(totals.compiled, totals.units, window)
+    widths = _with_unsteady(totals.half_widths + by_start, totals.on_time.value, unsteady)
+    if slow:  # by name, and by more than pilot runs can see
+        remarks = [each for each in remarks if each.kind != slow[0].kind]
     quantiles = _quantiles(totals)
     return Outcome(
         source="simulated",
-        subscribers=_subscribers(totals, quantiles, unsteady),
+        subscribers=_subscribers(totals, quantiles, widths),
         pairs=_pairs(totals, quantiles),
         brokers=_brokers(totals),
         links=_links(totals),
         delays=_delays(totals),
         provenance=provenance,
-        remarks=(*remarks, *unsteady.values()),
+        remarks=(*remarks, *slow, *unsteady.values()),
     )
 
 
@@ -73,7 +79,7 @@ def _quantiles(totals: Totals) -> Floats:
     return np.array(times_s).reshape(-1, len(shares))
 
 
-def _subscribers(totals: Totals, quantiles: Floats, unsteady: Mapping[int, Remark]) -> pd.DataFrame:
+def _subscribers(totals: Totals, quantiles: Floats, widths: Floats) -> pd.DataFrame:
     everyone = totals.compiled.asked.subscribers
     wanted = totals.on_time.w
     delivered = wanted - totals.lost.sum(axis=1)
@@ -82,7 +88,7 @@ def _subscribers(totals: Totals, quantiles: Floats, unsteady: Mapping[int, Remar
         "events": wanted,
         "on_time": totals.on_time.value,
         "on_time_se": totals.standard_errors,
-        "error": _with_unsteady(totals.half_widths, totals.on_time.value, unsteady),
+        "error": widths,
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
         "delay_mean_s": totals.delay.value,

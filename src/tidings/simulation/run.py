@@ -212,7 +212,7 @@ def _completed(series: Shares, window: Window, remarks: list[Remark]) -> Outcome
     story = provenance_of(totals, window, series.options.seed)
     if clock.seconds is not None:
         story["cpu_s"] = clock.spent_s
-    return outcome_of(totals, story, remarks, unsteady_units(totals))
+    return outcome_of(totals, story, remarks, unsteady_units(totals), window)
 
 
 def _split_if_better(plain: Shares, window: Window) -> tuple[Shares, Window]:

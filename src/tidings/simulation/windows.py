@@ -25,6 +25,7 @@ from tidings.kernels.replications import (
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.simulation.options import SimulationOptions
+from tidings.simulation.settling import ENOUGH, memory_s
 from tidings.simulation.world import Window, make_world, run_world
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ LOOKED_AT = 0.07  # visits: each partition of a group is looked at for each of i
 HANDED_OUT, MOST_AGAIN = 2, 10  # visits of each delivery, and so many of each event
 LEAST = 0.01  # of the usual length, however short the time allowed
 PILOTED = 0.5  # of the seconds allowed, for all pilot runs: the longest take half of it
+# Of a queue near full load, that all replications together span: as many backlogs.
+MEMORIES = 100
+WARMING = 0.5  # of the time of a replication, where a queue near full load starts empty
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
 
 
@@ -150,7 +154,7 @@ def find_window(
             events, doublings = _pilot_events(compiled, options)
             pilot = _pilot(compiled, options)
             warmup_s, remarks = detect_warmup(pilot, events / rate, tell, doublings)
-        warmup_s = max(warmup_s, compiled.settling_s)
+        warmup_s = max(warmup_s, compiled.settling_s, _affordable_warmup_s(compiled, options))
     if asked_s is None and not compiled.day_s:
         length_s = _affordable(compiled, options, length_s, span, warmup_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
@@ -182,6 +186,12 @@ def affordable_s(compiled: CompiledSystem, seconds: float) -> float:
     return seconds / (VISIT_S * _visits_per_s(compiled))
 
 
+def _affordable_warmup_s(compiled: CompiledSystem, options: SimulationOptions) -> float:
+    """Compute how long queues near full load take to forget their start, as far as affordable."""
+    each_s = PLANNED * options.planned_seconds / options.first_replications
+    return min(ENOUGH * memory_s(compiled), WARMING * affordable_s(compiled, each_s))
+
+
 def _affordable(
     compiled: CompiledSystem,
     options: SimulationOptions,
@@ -193,6 +203,7 @@ def _affordable(
     often = options.first_replications
     # What other records would say varies as replications do that are as long as the record.
     wanted_s = max(compiled.record_s or usual_s, span.needed_s / often if span else 0.0)
+    wanted_s = max(wanted_s, MEMORIES * memory_s(compiled) / often)
     most_s = affordable_s(compiled, PLANNED * options.planned_seconds / often)
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
