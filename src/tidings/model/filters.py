@@ -210,14 +210,21 @@ def read_filter(place: Place) -> Filter | None:
     return Filter(conjunctions=tuple(conjunctions))
 
 
+_EVERYTHING = ("*", "#", ">", "all", "any", "everything")
+
+
 def _meant(value: Any) -> str:
     """Guess which filter was meant by a text, as a question.
 
     >>> _meant("orders"), _meant("sensors/+/t")
     ('did you mean {topic: orders}?', 'did you mean {topic: {mqtt: sensors/+/t}}?')
+    >>> _meant("all")
+    'did you mean {}, which is everything?'
     """
     if not isinstance(value, str) or not value.strip():
         return ""
+    if value.strip().lower() in _EVERYTHING:
+        return "did you mean {}, which is everything?"
     if {"*", ">"} & set(value.split(".")):
         return f"did you mean {{topic: {{nats: {value}}}}}?"
     if {"+", "#"} & set(value.split("/")):
