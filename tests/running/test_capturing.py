@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,8 @@ from running.nats_cluster import nats_cluster
 from tidings.cli.capture import _import_all
 from tidings.cli.commands import run
 from tidings.errors import EngineError
-from tidings.running.attributing import Names, attribute
-from tidings.running.capturing import Captured, CapturePlan, capture
+from tidings.running.attributing import Attribution, Names, attribute
+from tidings.running.capturing import Captured, CapturePlan, _Capture, capture
 from tidings.traces.importing import Imported
 
 nats = pytest.importorskip("nats")
@@ -39,6 +40,7 @@ class Traffic(threading.Thread):
         super().__init__(daemon=True)
         self.cluster, self.ready, self.stop = cluster, threading.Event(), threading.Event()
         self.published = Counter()
+        self.moments = defaultdict(list)
         self.received = defaultdict(Counter)
         self.problem = None
 
@@ -86,6 +88,7 @@ class Traffic(threading.Thread):
             due += chance.expovariate(rate)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             subject = chance.choice(subjects)
+            self.moments[subject].append(time.time())
             await client.publish(subject, f"{name}{number:06d}".encode().ljust(90))
             number += 1
             self.published[subject] += 1
@@ -208,6 +211,71 @@ def test_consumers_are_polled_into_a_folder_of_their_own(spark, captured):
     counted = {(row.queue, row.entered, row.done) for row in levels.collect()}
     assert counted == {("KEPT-crew", 3, 0)}
     assert levels.count() >= 3  # one a second, of five
+
+
+def test_copies_are_told_at_the_times_of_their_messages(captured):
+    _, reports, traffic, _ = captured
+    published = np.array(sorted(traffic.moments["jobs"]))
+    said = np.array(
+        [
+            int(report["request"]["header"]["Tidings-Published-Ns"][0]) / 1e9
+            for report in reports
+            for step in report["events"]
+            if (step["type"], step.get("subj"), step["kind"]) == ("in", "jobs", 0)
+        ]
+    )
+    before = published[np.searchsorted(published, said) - 1]
+    assert said.size > 30
+    assert np.median(said - before) < 0.2 / 15.0  # by chance it would be .69/15: fifteen a second
+
+
+def test_what_consumers_of_a_stream_are_handed_is_no_publication():
+    plan = CapturePlan(url="nats://x", pages=(), seconds=1.0)
+    capturing = _Capture(plan, lambda stage: None)
+    handed = "$JS.ACK.KEPT.crew.1.3.3.1700000000000000000.0"
+    for reply in ("", handed, "inbox.7", handed):
+        message = SimpleNamespace(subject="kept.a", reply=reply, data=b"x")
+        asyncio.run(capturing._take(message))
+    assert len(capturing._heard.moments["kept.a"]) == 2
+
+
+def test_a_copy_does_not_follow_its_message_at_once(monkeypatch, tmp_path):
+    plan = CapturePlan(url="nats://x", pages=(), seconds=0.5)
+    capturing = _Capture(plan, lambda stage: None)
+    capturing._polls = tmp_path / "polls"
+    sent_s = []
+
+    class Client:
+        async def publish(self, *_, **__):
+            sent_s.append(time.monotonic())
+
+        async def subscribe(self, *_, **__):
+            for _ in range(40):
+                asyncio.get_running_loop().call_later(0.1, self.hear)
+
+        async def flush(self):
+            pass
+
+        def hear(self):
+            self.heard = asyncio.ensure_future(capturing._on_message("a", 1))
+
+    async def connect(*_):
+        return Client()
+
+    monkeypatch.setattr(capturing, "_connect", connect)
+    monkeypatch.setattr("tidings.running.capturing._LAST_S", 0.0)
+    known = Attribution(
+        subjects=("a",), senders=("p",), shares=np.ones((1, 1)), explained=np.ones(1)
+    )
+    server = SimpleNamespace(url="nats://x", pages=None)
+    monkeypatch.setattr(capturing, "_beside", lambda _: nullcontext())
+    began_s = time.monotonic()
+    traced = capturing._trace({"east": server}, known, {"p": ("p", "east")}, 1.0, Client())
+    heard, _ = asyncio.run(traced)
+    pauses_s = np.array(sent_s) - began_s - 0.1
+    assert heard == len(sent_s) == 40
+    assert np.mean(pauses_s > 0.2) > 0.7  # evenly from 0 to 2 s
+    assert pauses_s.std() > 0.3
 
 
 def test_silence_is_said(tmp_path):

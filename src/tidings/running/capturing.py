@@ -4,6 +4,10 @@ A listener hears what is published. For each message, or a sample of them, a *tr
 goes out on the same subject, at the same server and under the name of the client that published:
 servers report how they would pass it on and to whom, and deliver and store nothing. Who publishes
 on which subject is found first, from counters (``attributing``).
+
+A copy that followed its message at once would wait behind it: links keep the order, so it would
+have the longer of two delays. So it goes out after a pause of its own, and all that is reported of
+it is moved back by that pause, to when its message was published.
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ import asyncio
 import contextlib
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,8 +42,11 @@ _TRACES = "tidings.trace."
 _READ_S = 0.5  # between two readings of the counters
 _LEAST_LEARNING_S = 8.0  # sixteen readings tell senders apart
 _MOST_LEARNING_S = 15.0
-_LAST_S = 1.0  # until the last reports must be here
+_LONGEST_PAUSE_S = 2.0  # of a copy after its message: many times what most links take
+_LAST_S = 1.0  # until the last reports must be here, after the last pause
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 _ANYWHERE = ("", "0.0.0.0", "::")
+_HANDED_OUT = "$JS.ACK."  # where consumers of a stream say that they have handled a message
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
 
 
@@ -90,6 +99,14 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """The size of the message that is traced, and how long after it the copy goes out."""
+
+    size: int
+    pause_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureFiles:
     """Where a capture writes: reports of servers, heartbeats over links, polls of consumers."""
 
@@ -121,7 +138,7 @@ class _Capture:
         self._clients: list[Any] = []
         self._heard = _Heard()
         self._on_message: Callable[[str, int], Any] | None = None
-        self._sizes: dict[str, int] = {}  # of traced messages, by id
+        self._copies: dict[str, _Copy] = {}  # by id
         self._unknown: Counter[str] = Counter()
         self._traced = 0
         self._beats = Heartbeats(self._destination)
@@ -203,8 +220,8 @@ class _Capture:
         return client
 
     async def _take(self, message: Any) -> None:
-        """Take in a message that was published; reports and traced copies are none of them."""
-        if message.subject.startswith(_TRACES):
+        """Take in a message that was published; reports, traced copies and deliveries are not."""
+        if message.subject.startswith(_TRACES) or message.reply.startswith(_HANDED_OUT):
             return
         size = len(message.data)
         self._heard.add(message.subject, size)
@@ -290,16 +307,21 @@ class _Capture:
             sender = self._chance.choices(names, shares)[0]
             event = f"{self._destination[len(_TRACES) :]}-{self._traced}"
             self._traced += 1
-            self._sizes[event] = size
+            pause_s = self._chance.uniform(0.0, _LONGEST_PAUSE_S)
+            self._copies[event] = _Copy(size=size, pause_ns=round(pause_s * 1e9))
             headers = {
                 "Nats-Trace-Dest": self._destination,
                 "Nats-Trace-Only": "true",
                 "Nats-Msg-Id": event,
-                "Tidings-Published-Ns": str(time.time_ns()),
             }
-            await senders[sender].publish(subject, b"", headers=headers)
+            sending.create_task(send(senders[sender], subject, headers, pause_s))
 
-        async with self._beside(servers):
+        async def send(client: Any, subject: str, headers: dict[str, str], pause_s: float) -> None:
+            await asyncio.sleep(pause_s)
+            headers["Tidings-Published-Ns"] = str(time.time_ns())
+            await client.publish(subject, b"", headers=headers)
+
+        async with self._beside(servers), asyncio.TaskGroup() as sending:
             self._on_message = copy
             await asyncio.sleep(self._plan.seconds)
             self._on_message = None
@@ -307,21 +329,28 @@ class _Capture:
         return heard, lines
 
     def _report(self, data: bytes) -> str | None:
-        """Write a server's report as a line: without our own listener, with the message's own size.
+        """Write a server's report of a copy as a line, as if it were of the message itself.
 
-        None where it is not of a message that was traced.
+        Our own listener is left out, the size is the message's, and all times are those at which
+        the message was there. None where it is not of a copy.
         """
         report = json_text.parse(data)
         request = report.get("request") or {}
         headers = request.get("header") or {}
         event = next(iter(headers.get("Nats-Msg-Id") or ()), None)
-        if event not in self._sizes:
+        copy = self._copies.get(event or "")
+        if copy is None:
             return None
-        request["msgsize"] = self._sizes[event]
+        request["msgsize"] = copy.size
+        sent_ns = next(iter(headers.get("Tidings-Published-Ns") or ()), "0")
+        headers["Tidings-Published-Ns"] = [str(int(sent_ns) - copy.pause_ns)]
         if self._plan.lifetime_s is not None:
             headers["Nats-TTL"] = [f"{max(1, round(self._plan.lifetime_s * 1000))}ms"]
-        steps = report.get("events") or []
-        report["events"] = [each for each in steps if each.get("name") != _NAME]
+        steps = [each for each in report.get("events") or [] if each.get("name") != _NAME]
+        for each in steps:
+            if "ts" in each:
+                each["ts"] = earlier(each["ts"], copy.pause_ns)
+        report["events"] = steps
         return json.dumps(report) + "\n"
 
     def _notes(self, attribution: Attribution, *, idle: bool) -> list[str]:
@@ -353,6 +382,24 @@ class _Capture:
                 f"{len(self._unpolled)} polls of JetStream consumers failed: {self._unpolled[0]}"
             )
         return notes
+
+
+def earlier(moment: str, by_ns: int) -> str:
+    """Move a moment, as servers write it, back by so many nanoseconds.
+
+    >>> earlier("2026-01-02T00:00:00.25Z", 500_000_001)
+    '2026-01-01T23:59:59.749999999Z'
+    >>> earlier("2026-01-02T01:00:00+01:00", 1)
+    '2026-01-01T23:59:59.999999999Z'
+    """
+    parts = _MOMENT.fullmatch(moment)
+    if parts is None:
+        return moment
+    whole, fraction, zone = parts.groups()
+    seconds = int(datetime.fromisoformat(whole + zone.replace("Z", "+00:00")).timestamp())
+    moment_ns = seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0")[:9]) - by_ns
+    seconds, rest_ns = divmod(moment_ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_ns:09d}Z"
 
 
 def _counters(servers: dict[str, _Server]) -> tuple[Counters, dict[str, tuple[str, str]]]:
