@@ -60,7 +60,7 @@ def test_what_is_wrong_with_the_watching_is_a_warning():
     told = words.warnings(replace(WELL, health=ill), "now.json cannot be read")
     assert [each.partition(":")[0] for each in told] == [
         "now.json cannot be read",
-        "The latest batch failed",
+        "The latest look had a problem",
         "Watching does not keep up",
         "The newest event is 5 min old.",
     ]

@@ -191,7 +191,8 @@ def test_events_that_wait_are_told_of_when_they_will_for_long():
     assert queue.waiting == pytest.approx(50.0)
     (alarm,) = alarms(look)
     assert (alarm.kind, alarm.where, alarm.size) == ("backlog", ("hub",), pytest.approx(50.0))
-    assert "gone after 199 s" in alarm.cause
+    assert "gone after 3.32 min" in alarm.cause
+    assert "50 % of what passes until then will be late" in alarm.cause
     usual = outcome("predicted", 0.9, bob=0.99, eve=0.99)
     assert alarms(replace(look, known=Known(system=SYSTEM, expected=usual))) == []
 
@@ -219,7 +220,7 @@ def test_redeliveries_and_drops_that_grow_are_named():
     assert (alarm.where, alarm.unit) == (("bob",), "times the share of redeliveries")
     assert alarm.size == pytest.approx(15.0)
     assert alarm.since_ns == look.stretches[-1].from_ns
-    assert "it was 0.02 and is 0.3" in alarm.cause
+    assert "it was 2 % and is 30 %" in alarm.cause
     dropping = a_look(queues={"bob": counted([0.02] * 32, dropped=0.1)}, queues_before=before)
     (alarm,) = alarms(dropping)
     assert (alarm.what, alarm.unit) == (

@@ -14,6 +14,8 @@ import pytest
 from tidings.cli import console
 from tidings.cli.watch import served
 from tidings.errors import InvalidInputError
+from tidings.planning.change_kinds import times
+from tidings.planning.change_search import Remedy
 from tidings.watching import state as states
 from tidings.watching.state import (
     NOW_FILE,
@@ -25,7 +27,7 @@ from tidings.watching.state import (
     read_state,
     write_state,
 )
-from tidings.watching.telling import ENDED_SHOWN, Webhook, turned
+from tidings.watching.telling import ENDED_SHOWN, Webhook, advice, turned
 
 SLOW = Alarm(
     name="changed brokers.hub.service", kind="changed", where=("hub",), what="broker hub is slower",
@@ -48,6 +50,34 @@ def test_an_alarm_keeps_when_it_began_and_what_to_do():
     again = turned(third.alarms, [LATE, worse], 400)
     assert again.begun == (worse,)  # the same thing is wrong once more
     assert len(again.alarms) == 3
+
+
+def remedy(verb, target, gain=0.1, factor=2.0):
+    return Remedy(changes=(times(verb, target, factor),), on_time=0.9, gain=gain)
+
+
+def test_an_alarm_is_advised_what_acts_on_it_and_not_what_helps_most_elsewhere():
+    known = [remedy("reliability", "a--b"), remedy("speed", "hub"), remedy("delay", "b--c")]
+    assert advice(SLOW, known) == "best single change: speed 'hub' x2"
+    link = replace(SLOW, name="changed links.b--c.back.delay", where=("c--b",))
+    assert advice(link, known) == "best single change: delay 'b--c' x2"
+    silent = replace(SLOW, name="changed silent ann", where=("ann",))
+    assert advice(silent, known) == ""
+    assert advice(replace(SLOW, where=("leaf",)), known) == ""
+
+
+def test_what_has_no_place_is_advised_what_helps_most():
+    known = [remedy("delay", "b--c", gain=0.0), remedy("speed", "hub")]
+    more = replace(SLOW, name="changed publishers.ann.rate", where=("ann",))
+    share = replace(SLOW, name="changed share bob", where=("bob",))
+    for each in (more, share, LATE):
+        assert advice(each, known) == "best single change: speed 'hub' x2"
+    assert advice(LATE, known[:1]) == ""
+
+
+def test_an_alarm_names_its_place_once():
+    assert SLOW.sentence() == "broker hub is slower: 1.3 times the service time"
+    assert LATE.sentence().startswith("events are late (ann): 1.3")
 
 
 def test_only_the_latest_that_ended_are_kept():

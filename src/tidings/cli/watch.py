@@ -103,9 +103,7 @@ def watch(
     port: options.Port = 8765,
     master: options.Master = None,
     memory: options.Memory = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print alarms and errors as JSON, one per line.")
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print alarms as JSON, one a line.")] = False,
 ) -> None:
     """Watch a running system: promised, measured and predicted on-time shares, with alarms.
 

@@ -22,6 +22,9 @@ PATIENCE_S = 20.0  # to end
 _TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{LEAST_TOKEN},}}")
 
 
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """Where a server listens."""
@@ -39,8 +42,9 @@ class Served:
 
     @property
     def url(self) -> str:
-        """The address of the server, without the token."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        """The address of the server, without the token; of all addresses, this machine's name."""
+        host = socket.gethostname() if self.host in _EVERYWHERE else self.host
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}/"
 
     @property

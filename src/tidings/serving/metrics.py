@@ -143,7 +143,7 @@ def _stream(health: Health) -> Iterator[Metric]:
     yield _gauge("tidings_batch_seconds", "How long the latest batch took", health.batch_s)
     yield _gauge("tidings_trigger_seconds", "How often a batch is due", health.trigger_s)
     yield _gauge("tidings_newest_event_age_seconds", "Age of the newest event", health.behind_s)
-    yield _gauge("tidings_batch_failed", "1 if the latest batch failed", bool(health.problem))
+    yield _gauge("tidings_batch_failed", "1 if the latest look had a problem", bool(health.problem))
     if health.fitted_ns:
         yield _gauge(
             "tidings_fitted_timestamp_seconds",

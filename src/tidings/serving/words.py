@@ -56,7 +56,7 @@ def lead(state: State | None) -> str:
         return f"{_capital(_where(alarms[0]))}{others}."
     whole = everybody(state)
     if whole.measured is None:
-        return "Nothing was measured in this window."
+        return "Nothing is measured yet: the first period is counted a little after it has ended."
     share = percent(whole.measured.share)
     if whole.promised is None:
         return f"{share} of the wanted events arrive on time; nothing was promised."
@@ -146,7 +146,7 @@ def warnings(state: State | None, problem: str = "") -> list[str]:
         return texts
     health = state.health
     if health.problem:
-        texts.append(f"The latest batch failed: {health.problem}")
+        texts.append(f"The latest look had a problem: {health.problem}")
     if 0 < health.trigger_s < health.batch_s:
         texts.append(
             f"Watching does not keep up: the latest batch took {seconds(health.batch_s)}, and one "

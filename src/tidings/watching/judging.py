@@ -7,16 +7,21 @@ with Student's t, of as many degrees of freedom as there are batches but one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidings.characterisation.fit.queues import DROPPED, REDELIVERED
+from tidings.model.laws import Law
+from tidings.model.units import format_seconds
 from tidings.watching.certainty import FALSE_ALARMS, FREEDOM, LEAST_COUNT, LEAST_SHARE, bound
 from tidings.watching.counts import EventCounts
 
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.
 LEAST_RATIO, LEAST_S, LEAST_LOSS = 0.1, 1e-3, 0.005
 NEXT_TO_NOTHING = 0.1  # of events, that a link carries: parts begin before a consumer goes
+_MOMENTS = 1000  # at which a queue that goes down is looked at
 LASTING = 0.5  # of the bound at which an alarm begins: where it ends
 
 
@@ -81,6 +86,20 @@ class Moved:
         if nothing_before:
             return amounts.get(self.kind, "s")
         return f"times the {nouns[self.kind]}"
+
+    @property
+    def story(self) -> str:
+        """Say what it was and what it is now, and that this is no chance."""
+        was, now = (self._written(each) for each in (self.was, self.now))
+        return f"it was {was} and is {now}, which is not chance"
+
+    def _written(self, value: float) -> str:
+        if self.kind in ("service", "delay"):
+            return format_seconds(float(f"{value:.3g}"))
+        if self.kind == "rate":
+            return f"{value:.3g}/s"
+        lost = 1.0 - value if self.kind == "reliability" else value
+        return f"{100.0 * lost:.2g} %"
 
     @property
     def words(self) -> str:
@@ -248,6 +267,26 @@ class WaitingEvents:
             return 0.0
         spare_per_s = self.servers / self.service_s - self.rate_per_s
         return self.waiting / spare_per_s if spare_per_s > 0 else math.inf
+
+
+def late_until_gone(
+    wait_s: float, rest_s: float, lifetimes: Iterable[tuple[float, Law | None]]
+) -> float:
+    """Compute the share of the events that come until a queue is gone which will be late.
+
+    The wait falls evenly from what it is to nothing; ``rest_s`` is what the rest of the way takes.
+    ``lifetimes`` are those of what passes, each with its share of the events.
+
+    >>> from tidings.model.laws import Deterministic
+    >>> late_until_gone(4.0, 0.5, [(1.0, Deterministic(value_s=1.5))])
+    0.75
+    """
+    delays_s = rest_s + wait_s * (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    return sum(
+        share * float(np.mean(lifetime.cdf(delays_s)))
+        for share, lifetime in lifetimes
+        if lifetime is not None
+    )
 
 
 def unusual_wait_s(wait_s: float, utilisation: float, tests: int, looks_per_day: float) -> float:

@@ -34,7 +34,7 @@ from tidings.watching.staging import MicroBatch, Staging
 from tidings.watching.standing import Known, Look, alarms, queues, standings, travelled_longer
 from tidings.watching.state import CHANGED, Alarm, Health, State, read_state, write_state
 from tidings.watching.stream import take_new_files
-from tidings.watching.telling import Tell, turned
+from tidings.watching.telling import Tell, advice, turned
 
 FITTED_FILE = "fitted.yaml"
 PREDICT_S = 10.0  # CPU seconds of simulation for a prediction, at most
@@ -266,7 +266,7 @@ class Watcher:
             return None
 
     def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
-        """Add to alarms that begin the dearest cause and the single change that helps most."""
+        """Add to alarms that begin the dearest cause, and the single change that acts on them."""
         if not begun or self._found is None:
             return begun
         self.progress("explaining")
@@ -276,9 +276,10 @@ class Watcher:
             self._problem = f"nothing can be advised: {problem}"
             return begun
         cause = budget.totals[0][0].words if budget.totals else ""
-        best = next((each for each in budget.remedies if each.gain > 0), None)
-        do = "" if best is None else f"best single change: {best.change}"
-        return tuple(replace(each, cause=each.cause or cause, do=do) for each in begun)
+        return tuple(
+            replace(each, cause=each.cause or cause, do=advice(each, budget.remedies))
+            for each in begun
+        )
 
     def _fitted_before(self) -> System | None:
         """Read the system that an earlier run fitted last; None where there is none."""

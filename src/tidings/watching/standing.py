@@ -12,8 +12,11 @@ import numpy as np
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.queues import Counters
 from tidings.model.causes import causes_of
+from tidings.model.laws import Law
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
+from tidings.model.units import format_seconds
+from tidings.simulation.network import compile_system
 from tidings.watching import judging
 from tidings.watching.certainty import DAY_S, LEAST_COUNT, certain
 from tidings.watching.counts import Stretch
@@ -55,6 +58,36 @@ class Known:
             return {}
         rows = self.expected.subscribers[["subscriber", "delivered"]].dropna()
         return dict(zip(rows["subscriber"].tolist(), rows["delivered"].tolist(), strict=True))
+
+    def late_until_gone(self, broker: str, wait_s: float) -> float:
+        """Predict the share of what passes a broker until its queue is gone that will be late."""
+        if self.expected is None:
+            return 0.0
+        usual_s = self.waits.get(broker, (0.0, 0.0))[0]
+        rows = self.expected.subscribers.dropna(subset="delay_mean_s")
+        weights = (rows["wanted_per_s"] * rows["count"]).to_numpy()
+        mean_s = (
+            float(rows["delay_mean_s"].to_numpy() @ weights / weights.sum()) if len(rows) else 0
+        )
+        return judging.late_until_gone(
+            wait_s, max(mean_s - usual_s, 0.0), self._lifetimes.get(broker, ())
+        )
+
+    @cached_property
+    def _lifetimes(self) -> dict[str, list[tuple[float, Law | None]]]:
+        """The lifetimes of what passes each broker, each with its share of the events there."""
+        compiled = compile_system(self.system)
+        cells, rows = compiled.cells, compiled.routes.rows
+        flows = np.bincount(cells.broker, weights=cells.flow_per_s)
+        passing: dict[str, list[tuple[float, Law | None]]] = {}
+        parts = zip(
+            cells.broker.tolist(), cells.row.tolist(), cells.flow_per_s.tolist(), strict=True
+        )
+        for broker, row, flow in parts:
+            name = self.system.brokers[broker].name
+            if flow > 0.0:
+                passing.setdefault(name, []).append((flow / flows[broker], rows[row].lifetime))
+        return passing
 
     @cached_property
     def waits(self) -> dict[str, tuple[float, float]]:
@@ -286,8 +319,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 size=moved.size,
                 unit=moved.unit,
                 since_ns=newest.from_ns,
-                cause=f"it was {moved.was:.3g} and is {moved.now:.3g}, "
-                f"{moved.distance:.0f} standard errors away",
+                cause=moved.story,
             )
 
 
@@ -337,12 +369,13 @@ def _backlogs(look: Look) -> Iterator[Alarm]:
     }
     for queue in queues(look):
         if judging.is_behind(queue, usual.get(queue.name, 0.0), look.look_s):
-            never = math.isinf(queue.catch_up_s)
-            cause = (
-                "events come faster than they are served"
-                if never
-                else f"they are gone after {queue.catch_up_s:.3g} s if nothing changes"
-            )
+            cause = "events come faster than they are served, so that soon all will be late"
+            if math.isfinite(queue.catch_up_s):
+                late = look.known.late_until_gone(queue.name, queue.wait_s)
+                cause = (
+                    f"they are gone after {format_seconds(queue.catch_up_s)} if nothing changes; "
+                    f"{100.0 * late:.0f} % of what passes until then will be late"
+                )
             yield Alarm(
                 name=f"{BACKLOG} {queue.name}",
                 kind=BACKLOG,

@@ -70,11 +70,12 @@ class Alarm:
     since_ns: int
     until_ns: int | None = None  # None while it lasts
     cause: str = ""
-    do: str = ""  # the best single change
+    do: str = ""  # the best single change against it
 
     def sentence(self) -> str:
         """Say all of it in one line."""
-        where = f" ({', '.join(self.where)})" if self.where else ""
+        unnamed = [name for name in self.where if name not in self.what]
+        where = f" ({', '.join(unnamed)})" if unnamed else ""
         cause = f"; because {self.cause}" if self.cause else ""
         do = f"; {self.do}" if self.do else ""
         return f"{self.what}{where}: {self.size:.3g} {self.unit}".rstrip() + cause + do

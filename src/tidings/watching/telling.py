@@ -12,10 +12,12 @@ from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
-from tidings.watching.state import Alarm
+from tidings.planning.change_search import Remedy
+from tidings.watching.state import CHANGED, Alarm
 
 ENDED_SHOWN = 20  # alarms that ended and are still shown, the latest
 _TIMEOUT_S = 5.0
+_ANYWHERE = (f"{CHANGED} share ", f"{CHANGED} publishers.")  # of no place that can be changed
 
 Tell = Callable[[Alarm], None]
 
@@ -47,6 +49,26 @@ def turned(before: Sequence[Alarm], now: Iterable[Alarm], at_ns: int) -> Turn:
         replace(each, until_ns=at_ns) for name, each in lasting.items() if name not in wrong
     )
     return Turn(alarms=(*kept, *begun, *[*ended, *old][:ENDED_SHOWN]), begun=begun, ended=ended)
+
+
+def advice(alarm: Alarm, remedies: Iterable[Remedy]) -> str:
+    """Choose the change that helps most against an alarm; nothing where none acts on it.
+
+    What has changed at a broker, a link or a subscriber is answered there. What is late or waits,
+    and what more events bring about, whatever helps most answers.
+    """
+    anywhere = alarm.kind != CHANGED or alarm.name.startswith(_ANYWHERE)
+    places = {*alarm.where, *(_other_way(name) for name in alarm.where)}
+    for remedy in remedies:
+        acts_there = any(change.target in places for change in remedy.changes)
+        if remedy.gain > 0 and (anywhere or acts_there):
+            return f"best single change: {remedy.change}"
+    return ""
+
+
+def _other_way(name: str) -> str:
+    """Turn the name of a link round; other names stay as they are."""
+    return "--".join(reversed(name.split("--")))
 
 
 def alarm_document(alarm: Alarm) -> dict[str, Any]:

@@ -241,18 +241,23 @@ def locked(store: Path, *, alone: bool) -> Iterator[None]:
         raise InvalidTracesError(
             f"{store}: nothing there; wants a folder written by characterise --into"
         )
+    with ExitStack() as at_the_end:
+        held = _opened(store)
+        at_the_end.callback(os.close, held)
+        try:
+            fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            said = f"{store}: another run is using this store; try again when it has ended"
+            raise InvalidTracesError(said) from problem
+        yield
+
+
+def _opened(store: Path) -> int:
+    """Open the folder of a store, made where there is none yet."""
     try:
         store.mkdir(parents=True, exist_ok=True)
-        held = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
-        with ExitStack() as at_the_end:
-            at_the_end.callback(os.close, held)
-            try:
-                fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-            except BlockingIOError as problem:
-                said = f"{store}: another run is using this store; try again when it has ended"
-                raise InvalidTracesError(said) from problem
-            yield
-    except (FileExistsError, NotADirectoryError, PermissionError) as problem:
+        return os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as problem:
         raise InvalidTracesError(
             f"{store}: a store cannot be created here ({problem.strerror})"
         ) from problem
