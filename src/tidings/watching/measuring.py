@@ -7,8 +7,9 @@ that they wait to be measured. A stretch that is measured stays as it is.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidings.characterisation.count.store import StorePart
@@ -28,29 +29,53 @@ BEFORE_NS = HOUR_NS
 NowAndBefore = tuple[Mapping[str, Counters], Mapping[str, Counters]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Ledger:
-    """The file of stretches that were measured, as far back as somebody asks."""
+    """The file of stretches that were measured, as far back as somebody asks.
+
+    A line is added for each; the file is written anew when half of its lines are too old.
+    """
 
     path: Path
     keep_s: float
+    _kept: list[Stretch] | None = field(init=False, default=None)
+    _lines: int = field(init=False, default=0)
 
     def read(self) -> list[Stretch]:
-        """Read all periods, in the order of time; none where nothing can be read."""
+        """Give all periods, in the order of time; none where nothing can be read."""
+        if self._kept is None:
+            self._kept = self._read()
+            self._lines = len(self._kept)
+        return list(self._kept)
+
+    def _read(self) -> list[Stretch]:
         try:
-            lines = read_text(self.path).splitlines()
-            return [_stretch(json_text.parse(line)) for line in lines]
+            text = read_text(self.path)
+            whole = text[: text.rindex("\n") + 1]  # what a line was killed in the middle of is not
+            stretches = [_stretch(json_text.parse(line)) for line in whole.splitlines()]
         except (OSError, ValueError, LookupError, TypeError):
             return []  # measured anew from here on
+        if len(whole) < len(text):
+            self._write(stretches)
+        return stretches
 
     def add(self, stretch: Stretch) -> list[Stretch]:
         """Write one more stretch, and leave those out that are too old; gives what is left."""
         oldest_ns = stretch.until_ns - round(self.keep_s * 1e9)
-        kept = [each for each in self.read() if each.until_ns > oldest_ns]
-        kept.append(stretch)
-        text = "".join(json.dumps(_document(each)) + "\n" for each in kept)
-        write_file(self.path, text.encode())
-        return kept
+        self._kept = [each for each in self.read() if each.until_ns > oldest_ns] + [stretch]
+        if self._lines and self._lines < 2 * len(self._kept):
+            with self.path.open("ab") as lines:
+                lines.write(_line(stretch))
+                lines.flush()
+                os.fsync(lines.fileno())
+            self._lines += 1
+        else:
+            self._write(self._kept)
+        return list(self._kept)
+
+    def _write(self, stretches: Sequence[Stretch]) -> None:
+        write_file(self.path, b"".join(map(_line, stretches)))
+        self._lines = len(stretches)
 
 
 def measure(
@@ -98,11 +123,12 @@ def _share(share: float, events: float) -> int:
     return round(share * events)
 
 
-def _document(stretch: Stretch) -> dict[str, object]:
+def _line(stretch: Stretch) -> bytes:
     counts = {
         name: [each.wanted, each.delivered, each.on_time] for name, each in stretch.counts.items()
     }
-    return {"from_ns": stretch.from_ns, "until_ns": stretch.until_ns, "counts": counts}
+    document = {"from_ns": stretch.from_ns, "until_ns": stretch.until_ns, "counts": counts}
+    return json.dumps(document).encode() + b"\n"
 
 
 def _stretch(document: Mapping[str, object]) -> Stretch:

@@ -77,6 +77,7 @@ class Watcher:
     tell: Tell  # of alarms that begin and end
     progress: Progress
     _staging: Staging = field(init=False)
+    _ledger: Ledger = field(init=False)
     _alarms: tuple[Alarm, ...] = field(init=False, default=())
     _known: Known = field(init=False)  # what alarms are held against
     _predicted: Outcome | None = field(init=False, default=None)  # of the one fitted last
@@ -91,6 +92,8 @@ class Watcher:
 
     def __post_init__(self) -> None:
         self._staging = Staging(self.plan.folder / "staged")
+        longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
+        self._ledger = Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
         before = read_state(self.plan.folder)
         self._alarms = () if before is None else before.alarms
         self._fitted = self.plan.system_file
@@ -146,7 +149,7 @@ class Watcher:
     def _measure(self) -> bool:
         """Fit the newest part, and measure what became of events since; whether that was done."""
         self.progress("measuring")
-        closing, ledger = self.plan.closing, self._ledger()
+        closing, ledger = self.plan.closing, self._ledger
         store, parts, known = closing.store, closing.parts(), ledger.read()
         try:
             until_ns = known[-1].until_ns if known else 0
@@ -176,7 +179,7 @@ class Watcher:
         look = Look(
             known=self._known,
             predicted=self._predicted,
-            stretches=self._ledger().read(),
+            stretches=self._ledger.read(),
             found=self._found,
             longer=self._longer,
             down_since=self._down,
@@ -291,10 +294,6 @@ class Watcher:
         if system is not None:
             self._fitted = str(path)
         return system
-
-    def _ledger(self) -> Ledger:
-        longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
-        return Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
 
 
 @contextmanager

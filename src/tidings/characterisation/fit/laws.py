@@ -97,17 +97,23 @@ def weibull(sample: Sample) -> Law | None:
     shape = math.pi / math.sqrt(6.0 * variance)
     start = np.array([sample.logs / sample.count + _EULER / shape, math.log(shape)])
 
-    def law(point: Any) -> Weibull:
-        shape = min(max(math.exp(point[1]), _LEAST_SHAPE), _MOST_SHAPE)
-        return Weibull(scale_s=math.exp(point[0]), shape=shape)
+    seen = np.flatnonzero(sample.bins)
+    counts = sample.bins[seen] / sample.count
+    edges_s = np.array([np.append(0.0, EDGES_S)[seen], np.append(EDGES_S[:-1], np.inf)[seen]])
+
+    def shape_at(point: Any) -> float:
+        return min(max(math.exp(point[1]), _LEAST_SHAPE), _MOST_SHAPE)
+
+    def cost(point: Any) -> float:
+        """Compute −:func:`log_likelihood` of an event from the filled bins; most are empty."""
+        with np.errstate(over="ignore"):
+            below = -np.expm1(-((edges_s / math.exp(point[0])) ** shape_at(point)))
+        return -float(counts @ np.log(np.maximum(below[1] - below[0], _LEAST_MASS)))
 
     optimum = optimize.minimize(
-        lambda point: -log_likelihood(sample, law(point)) / sample.count,
-        start,
-        method="Nelder-Mead",
-        options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400},
+        cost, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400}
     )
-    shape = law(optimum.x).shape
+    shape = shape_at(optimum.x)
     return Weibull(scale_s=sample.mean_s / math.gamma(1.0 + 1.0 / shape), shape=shape)
 
 
