@@ -188,11 +188,16 @@ def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[SeenSubsc
 
 
 def _stream_consumers(streams: list[StreamCounts], by_account: bool) -> Iterator[SeenSubscriber]:
+    accounts = Counter(
+        (stream.name, consumer.name) for stream in streams for consumer in stream.consumers
+    )
     for stream in streams:
         for consumer in stream.consumers:
+            name = f"{stream.name}-{consumer.name}"
+            shared = accounts[stream.name, consumer.name] > 1  # polls of them are named alike
             patterns = _consumer_patterns(consumer, stream)
             yield SeenSubscriber(
-                name=f"{stream.name}-{consumer.name}",
+                name=f"{stream.account}/{name}" if shared else name,
                 at=stream.server,
                 wants=tuple(_wants(each, stream.account, by_account) for each in patterns),
                 remark=f"JetStream consumer, handed {consumer.delivered:.4g}/s",

@@ -113,8 +113,8 @@ def test_consumers_of_two_accounts_are_kept_apart(spark: SparkSession, tmp_path:
     path.write_text("\n".join(map(json.dumps, polls)))
     reading = read_jsz(spark, [str(path)])
     assert rows_of(reading.tables["levels"], "queue", "entered") == {
-        ("$G-ORDERS-billing", 10), ("$G-ORDERS-billing", 20),
-        ("shop-ORDERS-billing", 501), ("shop-ORDERS-billing", 502),
+        ("$G/ORDERS-billing", 10), ("$G/ORDERS-billing", 20),
+        ("shop/ORDERS-billing", 501), ("shop/ORDERS-billing", 502),
         ("ORDERS-audit", 10), ("ORDERS-audit", 20),
     }  # fmt: skip
     assert "several accounts" in reading.notes[0]
@@ -182,8 +182,8 @@ def test_scrapes_become_levels_and_histograms(spark: SparkSession, tmp_path: Pat
     assert rows_of(tables["levels"], "queue", "part", "at_ns", "entered", "done", "in_flight") == {
         ("S-c", None, EPOCH + S, 47, 37, 3),
         ("g", "t/0", EPOCH + S + S // 2, 109, 100, None),
-        ("/-twin", None, EPOCH + S, 5, 4, None),
-        ("b-twin", None, EPOCH + S, 70, 60, None),
+        ("//twin", None, EPOCH + S, 5, 4, None),
+        ("b/twin", None, EPOCH + S, 70, 60, None),
     }
     assert rows_of(tables["histograms"], "name", "what", "up_to_s", "events") == {
         ("q", "service", 0.1, 5),

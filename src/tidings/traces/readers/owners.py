@@ -20,7 +20,7 @@ def kept_apart(rows: DataFrame, owners: str) -> tuple[DataFrame, tuple[str, ...]
     names = [str(name) for name in shared["queue"]]
     if not names:
         return rows.drop("owner"), ()
-    with_owner = F.concat_ws("-", "owner", "queue")
+    with_owner = F.concat_ws("/", "owner", "queue")
     named = F.when(F.col("queue").isin(names), with_owner).otherwise(F.col("queue"))
     note = f"several {owners} have a queue of one name, which are named with theirs: {few(names)}"
     return rows.withColumn("queue", named).drop("owner"), (note,)
