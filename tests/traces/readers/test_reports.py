@@ -74,7 +74,8 @@ def test_pages_of_jetstream_are_read_indented_in_lines_and_gzipped(
         file.write("\n".join([*some, json.dumps(jsz(7, 1, 0, 5)), "{}"]))
     (tmp_path / "empty.json").write_text("")
     files = [str(each) for each in sorted(tmp_path.iterdir())]
-    found = import_traces(spark, lambda _: read_jsz(spark, files), files, tmp_path / "traces")
+    to = str(tmp_path / "traces")  # text will do as well
+    found = import_traces(spark, lambda _: read_jsz(spark, files), files, to)
     assert account_of(found) == {
         ("pages", USED, ""): 7,
         # A line that begins with no brace belongs to the page before it, and spoils it.
