@@ -259,6 +259,18 @@ def test_a_wide_bound_is_told_and_no_prediction_recommended_that_leaves_outages_
     assert not_said not in row["why"]
 
 
+@pytest.mark.parametrize("service", ["0s", None])
+def test_a_delay_becomes_that_of_the_link_where_brokers_take_no_time(service: str | None) -> None:
+    document = system_document(base())
+    broker = {} if service is None else {"service": service}
+    document |= {"brokers": dict.fromkeys(document["brokers"], broker)}
+    system = replace(from_document(document), links=())
+    delays = {("counted", "delay"): counted(times_of("exponential"))}
+    added = add_reported(system, Reported(buckets=delays, window_s=9.0), traced=(), learnt=())
+    assert [each.path for each in added.parameters] == ["subscribers.counted.link.delay"]
+    assert added.notes == ()
+
+
 def test_without_a_base_each_queue_is_a_subscriber_of_its_own() -> None:
     names = {name: replace(queue(name), rate_per_s=rate) for name, rate in (("a", 1.0), ("b", 2.0))}
     alone = fit_reported(Reported(queues=names), OBSERVED, None)

@@ -268,6 +268,7 @@ def test_handling_is_not_learnt_from_times_in_which_an_outage_began_or_ended(
     handled = number(fitted, "subscribers.halting.processing")
     assert handled["estimate"] == pytest.approx(0.03)
     assert handled["count"] == 500
+    assert handled["bound"] == 0  # nothing ever left faster
 
 
 def test_a_queue_that_never_has_a_backlog_is_fitted_by_its_mean(fitted: Characterisation) -> None:

@@ -66,8 +66,8 @@ def nats_network(first: NatsRound, second: NatsRound) -> SeenNetwork:
     notes = {
         f"servers that were not asked, known by links only: {few(sorted({*brokers} - asked))}; "
         "who is connected there is not in the file": bool({*brokers} - asked),
-        "taken for JetStream workers, because they send about as much as they are handed as "
-        f"answers: {few([each.name for each in workers])}; add those that publish or send requests "
+        "taken for JetStream workers, because they send about one message for each one they get: "
+        f"{few([each.name for each in workers])}; add those that publish or send requests "
         "to the publishers": bool(workers),
         "no messages were published while counters were read; wait longer (--for)": not publishers,
         "nobody subscribes to anything": not subscribers,

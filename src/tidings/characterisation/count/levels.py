@@ -95,7 +95,8 @@ def poll_statistics(polls: DataFrame) -> DataFrame:
 
     A queue was never out of work between two polls where, at the second, not all had left that
     were there at the first. The rate is the median of such times in which anything left. Those next
-    to a time in which nothing did are left out: an outage may have begun or ended in them.
+    to a time in which nothing did are left out: an outage may have begun or ended in them. The
+    fastest is of all times.
     """
     width_s = seconds(F.col("at_ns") - F.col("at_ns_0"))
     left = F.col("done") - F.col("done_0")
@@ -116,7 +117,8 @@ def poll_statistics(polls: DataFrame) -> DataFrame:
         F.median(width_s).alias("apart_s"),
         F.median(rate).alias("busy_per_s"),
         F.min(rate).alias("slowest_per_s"),
-        F.max(rate).alias("fastest_per_s"),
+        # However much there was to do, what left shows that so much can be done.
+        F.max(F.when((width_s > 0) & ~F.col("is_reset"), left / width_s)).alias("fastest_per_s"),
         F.sum(F.when(was_busy, left).otherwise(F.lit(0))).alias("busy_events"),
         F.sum(stalled.cast("bigint")).alias("stalls"),
         F.sum(F.when(stalled, width_s).otherwise(F.lit(0.0))).alias("stalled_s"),

@@ -98,7 +98,7 @@ def add_reported(
             parameters.append(_of_histogram(path, buckets, fitted))
             broker = replace(broker, service=Service(law=fitted.law))
         brokers.append(broker)
-    takes_no_time = not system.links and all(each == Broker(name=each.name) for each in brokers)
+    takes_no_time = not system.links and all(map(_takes_no_time, brokers))
     subscribers = []
     for each in system.subscribers:
         if each.name in reported.names:
@@ -134,6 +134,12 @@ def add_reported(
 
 
 # ---- one subscriber ------------------------------------------------------------------------------
+
+
+def _takes_no_time(broker: Broker) -> bool:
+    """Test if events pass a broker at once, whatever happens: it has no service, or one of 0 s."""
+    at_once = broker.service is None or broker.service.law.mean_s == 0.0
+    return at_once and replace(broker, service=None) == Broker(name=broker.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
