@@ -18,6 +18,7 @@ from tidings.characterisation.fit.censored import Buckets, buckets_by_name, fit_
 from tidings.characterisation.fit.combining import fit_reported, with_reported
 from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.parameters import Parameter
 from tidings.characterisation.fit.queues import CountedQueue, Counters, InTime
 from tidings.characterisation.fit.reported import Reported, add_reported
 from tidings.characterisation.job import characterise
@@ -177,7 +178,8 @@ def queue(name: str) -> CountedQueue:
         least_mean_s=1.0, most_mean_s=4.0,
         in_time={1.0: InTime(share=0.8, standard_error=0.01, low=0.7, high=0.85, events=1000.0)},
         delays={"drawn": drawn, "least": drawn, "most": drawn}, polls=10, apart_s=15.0, resets=0,
-        busy_per_s=20.0, busy_events=400, stalls=0, stalled_s=0.0, redelivered=0.0, dropped={},
+        busy_per_s=20.0, slowest_per_s=16.0, fastest_per_s=25.0, busy_events=400,
+        stalls=0, stalled_s=0.0, redelivered=0.0, dropped={},
         counters=Counters(
             polls=10, from_ns=0, until_ns=100 * 10**9, entered=np.full(32, 1000 / 32),
             again=np.zeros(32), dropped={},
@@ -225,6 +227,48 @@ def test_without_a_backlog_the_mean_time_bounds_the_handling_time() -> None:
     # M/M/1 with 10/s: two seconds in the queue is a service of s with s/(1 − 10 s) = 2.
     assert handled.estimate == pytest.approx(2.0 / 21.0)
     assert handled.bound == pytest.approx((4.0 / 41.0 - 1.0 / 11.0) / 2.0)
+
+
+def test_pauses_that_no_poll_shows_are_in_the_bound_of_the_handling_time() -> None:
+    def handled(each: CountedQueue) -> Parameter:
+        added = add_reported(base(), Reported(queues={"counted": each}), traced=(), learnt=())
+        return {each.path: each for each in added.parameters}["subscribers.counted.processing"]
+
+    assert handled(queue("counted")).bound == pytest.approx((1 / 16 - 1 / 25) / 2)
+    # Where no time between polls was free of outages, all of it may be these.
+    stood = handled(replace(queue("counted"), busy_events=0, stalls=3, stalled_s=45.0))
+    assert stood.bound == stood.estimate
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "stalls", "says", "not_said"),
+    [
+        (0.5, 0, "it is from 0.20 to 0.85", "prediction"),
+        (15.0, 0, "or use the prediction", "leaves out"),
+        (15.0, 4, "leaves out the outages", "use the prediction"),
+    ],
+)
+def test_a_wide_bound_is_told_and_no_prediction_recommended_that_leaves_outages_out(
+    apart_s: float, stalls: int, says: str, not_said: str
+) -> None:
+    wide = InTime(share=0.8, standard_error=0.01, low=0.2, high=0.85, events=1000.0)
+    polled = replace(queue("counted"), in_time={1.0: wide}, apart_s=apart_s, stalls=stalls)
+    added = add_reported(base(), Reported(queues={"counted": polled}), traced=(), learnt=())
+    (row,) = added.rows
+    assert says in row["why"]
+    assert not_said not in row["why"]
+
+
+@pytest.mark.parametrize("service", ["0s", None])
+def test_a_delay_becomes_that_of_the_link_where_brokers_take_no_time(service: str | None) -> None:
+    document = system_document(base())
+    broker = {} if service is None else {"service": service}
+    document |= {"brokers": dict.fromkeys(document["brokers"], broker)}
+    system = replace(from_document(document), links=())
+    delays = {("counted", "delay"): counted(times_of("exponential"))}
+    added = add_reported(system, Reported(buckets=delays, window_s=9.0), traced=(), learnt=())
+    assert [each.path for each in added.parameters] == ["subscribers.counted.link.delay"]
+    assert added.notes == ()
 
 
 def test_without_a_base_each_queue_is_a_subscriber_of_its_own() -> None:

@@ -15,9 +15,11 @@ import tidings as td
 from running.nats_cluster import nats_cluster
 from tidings.cli.commands import app
 from tidings.errors import EngineError
-from tidings.running.nats_network import nats_network
+from tidings.running.nats_counts import Consumer, StreamCounts
+from tidings.running.nats_network import _stream_consumers, nats_network
 from tidings.running.nats_pages import two_rounds
 from tidings.running.network import assumptions, file_text
+from tidings.testbed.servers import free_ports
 
 nats = pytest.importorskip("nats")
 
@@ -179,6 +181,32 @@ def test_the_command_only_reads_and_says_what(cluster, tmp_path):
     assert all(each.startswith("GET http://127.0.0.1:") for each in document["asked"])
     assert len(document["asked"]) == 2 * 3 * 6
     td.load(file)
+
+
+def test_where_nothing_listens_it_is_told_soon():
+    (port,) = free_ports(1)
+    told, began = [], time.monotonic()
+    with pytest.raises(EngineError, match=r"(?i)connect"):
+        two_rounds([f"nats://me:pw@127.0.0.1:{port}"], 5.0, None, told.append)
+    assert time.monotonic() - began < 5
+    assert told == [f"connecting to nats://127.0.0.1:{port}"]
+
+
+def test_consumers_of_two_accounts_are_named_as_polls_of_them_are():
+    consumer = Consumer(name="C", settings={}, delivered=1.0, in_flight=0.0)
+    streams = [
+        StreamCounts(
+            name="S",
+            server="a",
+            account=account,
+            subjects=("x",),
+            stored=1.0,
+            consumers=(consumer,),
+        )
+        for account in ("A", "B")
+    ]
+    assert [each.name for each in _stream_consumers(streams, True)] == ["A/S-C", "B/S-C"]
+    assert [each.name for each in _stream_consumers(streams[:1], True)] == ["S-C"]
 
 
 def test_a_user_without_rights_is_told_which_are_wanted(cluster, monkeypatch):

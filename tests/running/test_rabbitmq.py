@@ -13,7 +13,7 @@ import pytest
 import tidings as td
 from tidings.cli.commands import run
 from tidings.model.filters import as_filter, matches
-from tidings.running.network import assumptions, file_text
+from tidings.running.network import assumptions, completed, file_text
 from tidings.running.rabbitmq import rabbitmq_network
 from tidings.running.rabbitmq_bindings import Binding, fits
 
@@ -154,12 +154,30 @@ def test_rates_kept_in_detail_say_who_publishes_to_which_exchange():
     assert shares == pytest.approx({"news": 2 / 3, "(default)": 1 / 3})
 
 
+@pytest.mark.parametrize("without", ["channels", "queues", "both"])
+def test_where_nobody_publishes_or_subscribes_a_marked_placeholder_does(without):
+    documents = copy.deepcopy(DOCUMENTS)
+    for name in ("channels", "queues") if without == "both" else (without,):
+        documents[name] = []
+    network = completed(rabbitmq_network(documents))
+    system = td.loads(file_text(network))
+    gone = {"channels": ["publishers"], "queues": ["subscribers"]}.get(
+        without, ["publishers", "subscribers"]
+    )
+    for kind in gone:
+        assert [each.name for each in getattr(system, kind)] == ["placeholder"]
+        assert any(f"placeholder for {kind}" in note for note in network.notes)
+    assert "# assumed: a placeholder" in file_text(network)
+    rates = td.predict(system, seconds=5.0).subscribers["wanted_per_s"]
+    assert (rates > 0).all() or "publishers" not in gone
+
+
 def test_virtual_hosts_are_kept_apart():
     documents = copy.deepcopy(DOCUMENTS)
     other = copy.deepcopy(DOCUMENTS["queues"][3]) | {"vhost": "test"}
     documents["queues"].append(other)
     system = td.loads(file_text(rabbitmq_network(documents)))
-    assert "test/jobs" in {each.name for each in system.subscribers}
+    assert {"test/jobs", "//jobs", "billing"} <= {each.name for each in system.subscribers}
     outcome = td.predict(system, seconds=10.0)
     wanted = outcome.subscribers.set_index("subscriber")["wanted_per_s"]
     assert wanted["test/jobs"] == 0.0

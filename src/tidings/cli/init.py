@@ -168,7 +168,7 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
 
 def _of_servers(source: list[str], asked: _BrokerQuestions) -> _Draft:
     """Draft a system from what running brokers tell; the first word may say which kind they are."""
-    from tidings.running.network import assumptions, file_text
+    from tidings.running.network import assumptions, completed, file_text
 
     named = source[0] in _KINDS
     addresses = source[1:] if named else source
@@ -176,6 +176,7 @@ def _of_servers(source: list[str], asked: _BrokerQuestions) -> _Draft:
     _check(kind, addresses, asked)
     with console.progress("asking servers") as step:
         network, questions = _ask(kind, addresses, asked, step)
+    network = completed(network)
     return _Draft(
         text=file_text(network), asked=questions, assumed=assumptions(network), notes=network.notes
     )
@@ -221,20 +222,22 @@ def _ask(
 
         step("reading the management API")
         return read_rabbitmq(addresses[0], asked.time_s)
-    step(f"reading counters twice, {asked.time_s:g} s apart")
     if kind == "kafka":
         from tidings.running.kafka_network import read_kafka
 
+        step(f"reading counters twice, {asked.time_s:g} s apart")
         return read_kafka(addresses, asked.time_s, asked.credentials, asked.groups)
-    return _of_nats(addresses, asked)
+    return _of_nats(addresses, asked, step)
 
 
-def _of_nats(addresses: list[str], asked: _BrokerQuestions) -> tuple[SeenNetwork, tuple[str, ...]]:
+def _of_nats(
+    addresses: list[str], asked: _BrokerQuestions, step: Progress
+) -> tuple[SeenNetwork, tuple[str, ...]]:
     from tidings.running.nats_network import nats_network
     from tidings.running.nats_pages import two_rounds
 
     creds = None if asked.credentials is None else str(asked.credentials)
-    first, second = two_rounds(addresses, asked.time_s, creds)
+    first, second = two_rounds(addresses, asked.time_s, creds, step)
     return nats_network(first, second), (*first.asked, *second.asked)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ def demonstrate(
     system: System,
     spark: SparkSession,
     *,
-    folder: Path,
+    folder: str | os.PathLike[str],
     minutes: float = 30.0,
     seed: int = 1,
     progress: Progress = lambda _: None,
@@ -97,6 +98,7 @@ def demonstrate(
 
     The folder appears whole or not at all; an earlier one of ours is replaced.
     """
+    folder = Path(folder)
     check_place(folder)
     with new_folder(folder, replace=True) as place:
         progress(f"playing {minutes:g} minutes of traffic as the real system")

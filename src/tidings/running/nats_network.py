@@ -66,8 +66,8 @@ def nats_network(first: NatsRound, second: NatsRound) -> SeenNetwork:
     notes = {
         f"servers that were not asked, known by links only: {few(sorted({*brokers} - asked))}; "
         "who is connected there is not in the file": bool({*brokers} - asked),
-        "taken for JetStream workers, because they send about as much as they are handed as "
-        f"answers: {few([each.name for each in workers])}; add those that publish or send requests "
+        "taken for JetStream workers, because they send about one message for each one they get: "
+        f"{few([each.name for each in workers])}; add those that publish or send requests "
         "to the publishers": bool(workers),
         "no messages were published while counters were read; wait longer (--for)": not publishers,
         "nobody subscribes to anything": not subscribers,
@@ -188,11 +188,16 @@ def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[SeenSubsc
 
 
 def _stream_consumers(streams: list[StreamCounts], by_account: bool) -> Iterator[SeenSubscriber]:
+    accounts = Counter(
+        (stream.name, consumer.name) for stream in streams for consumer in stream.consumers
+    )
     for stream in streams:
         for consumer in stream.consumers:
+            name = f"{stream.name}-{consumer.name}"
+            shared = accounts[stream.name, consumer.name] > 1  # polls of them are named alike
             patterns = _consumer_patterns(consumer, stream)
             yield SeenSubscriber(
-                name=f"{stream.name}-{consumer.name}",
+                name=f"{stream.account}/{name}" if shared else name,
                 at=stream.server,
                 wants=tuple(_wants(each, stream.account, by_account) for each in patterns),
                 remark=f"JetStream consumer, handed {consumer.delivered:.4g}/s",

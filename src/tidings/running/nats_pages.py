@@ -17,12 +17,15 @@ from urllib.parse import unquote, urlsplit
 
 from tidings.errors import EngineError
 from tidings.model import json_text
+from tidings.model.naming import few
+from tidings.model.progress import Progress
 from tidings.running.asking import Pages, hidden
 
 CLIENT_NAME = "tidings"
 PORT = 8222  # where monitoring pages usually are
 _PAGE = 1024  # connections asked for at once
 _ANSWER_S = 2.0
+_AGAIN_S = 0.2  # until a server that did not answer is tried once more
 # What is asked of every server, with the options of its page and of its request.
 _QUESTIONS: dict[str, tuple[dict[str, str | int], dict[str, Any]]] = {
     "varz": ({}, {}),
@@ -47,13 +50,18 @@ class NatsRound:
 
 
 def two_rounds(
-    urls: Sequence[str], seconds: float, credentials: str | None = None
+    urls: Sequence[str],
+    seconds: float,
+    credentials: str | None = None,
+    tell: Progress = lambda stage: None,
 ) -> tuple[NatsRound, NatsRound]:
     """Ask all servers behind these addresses twice, so many seconds apart.
 
     ``http://`` is one server's pages; ``nats://`` all servers that its system account reaches.
     """
+    tell(f"connecting to {few([hidden(url) for url in urls])}")
     first = _round(urls, credentials)
+    tell(f"reading counters twice, {seconds:g} s apart")
     time.sleep(seconds)
     return first, _round(urls, credentials)
 
@@ -144,8 +152,11 @@ async def connect(url: str, name: str, user: dict[str, str], credentials: str | 
     """Open a connection under this name that does not come back once it is lost."""
     import nats
 
-    async def quiet(_: Exception) -> None:
-        """Ignore errors of the connection: they show as answers that do not come."""
+    problems: list[Exception] = []
+
+    async def remember(problem: Exception) -> None:
+        """Keep errors until there is a connection; later they show as answers that do not come."""
+        problems[:] = [problem]
 
     try:
         return await nats.connect(
@@ -153,12 +164,16 @@ async def connect(url: str, name: str, user: dict[str, str], credentials: str | 
             name=name,
             **user,
             user_credentials=credentials,
-            error_cb=quiet,
+            error_cb=remember,
             allow_reconnect=False,
+            # The first connection, too, is tried so often; 0 would be for ever.
+            max_reconnect_attempts=1,
+            reconnect_time_wait=_AGAIN_S,
             connect_timeout=_ANSWER_S,
         )
     except Exception as problem:
-        raise EngineError(f"no connection to {hidden(url)}: {problem}") from None
+        why = problems[0] if problems else problem
+        raise EngineError(f"no connection to {hidden(url)}: {why or type(why).__name__}") from None
 
 
 def user_of(url: str) -> dict[str, str]:

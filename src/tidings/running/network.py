@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidings.model import units
+from tidings.running.subject_shares import example_subject
 
 # Words that YAML reads as themselves, whatever its version; everything else is quoted.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _NOT_TEXT = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_PLACEHOLDER = "placeholder"
 _WIDE = 44  # columns until a comment begins
 
 
@@ -118,6 +120,51 @@ def every(rate_per_s: float) -> str:
     return f"{{rate: {rate_per_s:.4g}/s}}"
 
 
+def completed(network: SeenNetwork) -> SeenNetwork:
+    """Add a placeholder where nobody publishes or subscribes, without which it is no system.
+
+    It publishes one event for each pattern that anybody wants, or wants everything.
+    """
+    home = network.brokers[0].name
+    notes = list(network.notes)
+    publishers, subscribers = network.publishers, network.subscribers
+    if not subscribers:
+        remark = "assumed: a placeholder that wants everything, for nobody was seen to subscribe"
+        subscribers = (SeenSubscriber(name=_PLACEHOLDER, at=home, wants=({},), remark=remark),)
+        notes.append("the file has a placeholder for subscribers: put yours in its place")
+    if not publishers:
+        events = [_wanted(wants) for each in subscribers for wants in each.wants]
+        if network.enters is not None:
+            events = [{network.enters: home, **event} for event in events]
+        different = list({json.dumps(event): event for event in events}.values())
+        publisher = SeenPublisher(
+            name=_PLACEHOLDER,
+            at=home,
+            every=assumed(every(1.0), "a placeholder, for nobody was seen to publish"),
+            events=tuple((1.0 / len(different), event) for event in different),
+            events_from=assumed("", "what subscribers want, in equal shares; wildcards as 'any'"),
+        )
+        publishers = (publisher,)
+        notes.append(
+            "the file has a placeholder for publishers, at 1/s: put who publishes what, where and "
+            "how often in its place, or ask again while they do"
+        )
+    return replace(network, publishers=publishers, subscribers=subscribers, notes=tuple(notes))
+
+
+def _wanted(wants: Mapping[str, Mapping[str, str] | str]) -> dict[str, str]:
+    """Give an event that passes a filter.
+
+    >>> _wanted({"account": "A", "subject": {"nats": "orders.*.eu"}})
+    {'account': 'A', 'subject': 'orders.any.eu'}
+    """
+    event = {
+        name: value if isinstance(value, str) else example_subject(next(iter(value.values())))
+        for name, value in wants.items()
+    }
+    return event or {"subject": "any"}
+
+
 def assumptions(network: SeenNetwork) -> list[dict[str, str]]:
     """List every assumed value: where it stands, what it is, why."""
     return [
@@ -152,10 +199,10 @@ def file_text(network: SeenNetwork) -> str:
         ends = ", ".join(map(text_of, link.ends))
         text = f"  - {{between: [{ends}], delay: {link.delay.value}}}"
         lines.append(_line(text, link.delay.remark))
-    lines.append("publishers:" if network.publishers else "publishers: {}")
+    lines.append("publishers:")
     for publisher in network.publishers:
         lines += _publisher_lines(publisher)
-    lines.append("subscribers:" if network.subscribers else "subscribers: {}")
+    lines.append("subscribers:")
     for subscriber in network.subscribers:
         lines += _subscriber_lines(subscriber)
     return "\n".join(lines) + "\n"

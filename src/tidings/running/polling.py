@@ -44,7 +44,8 @@ def poll(
 ) -> Polled:
     """Read a page every so many seconds, for so long, each into a file of its own.
 
-    Polls keep their beat: one that is late does not delay those that follow.
+    Polls keep their beat: one that is late does not delay those that follow. Raises EngineError
+    where the first cannot be read: an address that is wrong is told at once.
     """
     pages = Pages(url, [])
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,11 +58,11 @@ def poll(
         try:
             take(pages, kind, folder)
         except EngineError as problem:
+            if not polls:
+                raise EngineError(f"the first poll could not be read: {problem}") from None
             problems.append(str(problem))
             continue
         polls += 1
-    if not polls:
-        raise EngineError(f"not one poll of {planned} could be read: {problems[0]}")
     return Polled(polls=polls, problems=tuple(problems))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,8 @@ def rabbitmq_network(documents: dict[str, Any]) -> SeenNetwork:
         for row in _rows(documents, "exchanges")
     }
     hosts = sorted({str(row.get("vhost")) for row in _rows(documents, "queues")})
+    times = Counter(str(row.get("name")) for row in _rows(documents, "queues"))
+    shared = {name for name, number in times.items() if number > 1}  # polls of them are named alike
     notes: list[str] = []
     publishers: list[SeenPublisher] = []
     subscribers: list[SeenSubscriber] = []
@@ -102,7 +105,9 @@ def rabbitmq_network(documents: dict[str, Any]) -> SeenNetwork:
                 for row in _rows(documents, "consumers")
                 if row.get("queue") == {"name": name, "vhost": queue.get("vhost")}
             ]
-            subscribers.append(_subscriber(queue, bindings[name], consumers, label, notes))
+            subscriber = _subscriber(queue, bindings[name], consumers, label, notes)
+            called = f"{host}/{name}" if name in shared else name
+            subscribers.append(replace(subscriber, name=called))
     if not publishers:
         notes.append("no messages were published in the time that rates are averaged over")
     pairs = [(a, b) for at, a in enumerate(nodes) for b in nodes[at + 1 :]]
@@ -252,7 +257,7 @@ def _subscriber(
     limits = {**(queue.get("effective_policy_definition") or {}), **_arguments(queue)}
     ttl_ms = limits.get("message-ttl") or 0
     return SeenSubscriber(
-        name=name if label is None else f"{label}/{name}",
+        name=name,
         at=str(queue.get("leader") or queue.get("node")),
         wants=tuple(wants),
         remark=f"queue, gets {_rate(queue, 'publish'):.4g}/s, holds {queue.get('messages', 0)}",

@@ -19,6 +19,7 @@ import pandas as pd
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.testbed.runs import StateChange
+from tidings.testbed.tables import SO_LATE
 from tidings.validation.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def mean_tolerance(runs: Sequence[Apart]) -> Apart:
     return Apart(of_run=np.sqrt(squares), of_prediction=runs[0].of_prediction, least=runs[0].least)
 
 
-MOST_SHARE, MOST_LATENCY = 0.02, 0.10  # a run agrees that is off by no more, mean over subscribers
+MOST_SHARE, MOST_LATENCY = 0.02, 0.05  # a run agrees that is off by no more, mean over subscribers
 MOST_ERRORS = 3.0
 
 
@@ -222,9 +223,22 @@ class Reality:
 
     @property
     def all_doubts(self) -> tuple[str, ...]:
-        """Everything that speaks against believing something of it, each once."""
-        of_runs = (doubt for each in self.repetitions for doubt in each.doubts)
-        return tuple(dict.fromkeys((*self.doubts, *of_runs)))
+        """Everything that speaks against believing something of it, each once, with of what.
+
+        Doubts that mean the same are told together.
+        """
+        of_runs = (
+            f"run {number}: {doubt}"
+            for number, each in enumerate(self.repetitions, 1)
+            for doubt in each.doubts
+        )
+        whose: dict[str, list[str]] = {}
+        for doubt in (*self.doubts, *of_runs):
+            who, _, meaning = doubt.partition(SO_LATE)
+            whose.setdefault(meaning, []).append(who)
+        return tuple(
+            "; ".join(who) + SO_LATE * bool(meaning) + meaning for meaning, who in whose.items()
+        )
 
     @property
     def is_steady(self) -> bool:

@@ -169,8 +169,8 @@ def _beyond(reality: Reality) -> str:
 def late_text(one: Repetition) -> str:
     """Say how late relays and publishers of a run were, in milliseconds (99 % quantile)."""
     return (
-        f"relays {1e3 * one.relays_late_s:.2g} ms, publishers {1e3 * one.publishers_late_s:.2g} ms "
-        "late (99 %)"
+        f"99 % of the time relays were at most {1e3 * one.relays_late_s:.2g} ms late, "
+        f"publishers {1e3 * one.publishers_late_s:.2g} ms"
     )
 
 

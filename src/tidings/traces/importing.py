@@ -73,7 +73,7 @@ def import_traces(
     spark: SparkSession,
     read: Callable[[Keep], Reading],
     files: Sequence[str],
-    to: Path,
+    to: str | os.PathLike[str],
     progress: Progress = lambda stage: None,
 ) -> Imported:
     """Write what a reader finds as canonical tables, and account for all of it.
@@ -82,6 +82,7 @@ def import_traces(
     file and line; rows that are the same in every column are written once. Checked is that the rows
     read are those written, set aside and left out as duplicates.
     """
+    to = Path(to)
     with incoming(to) as fresh:
         parts: list[pd.DataFrame] = []
         progress("reading")

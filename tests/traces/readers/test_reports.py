@@ -63,21 +63,27 @@ def test_pages_of_jetstream_are_read_indented_in_lines_and_gzipped(
     whole = "\n".join(json.dumps(jsz(each, 10 * each, 5, 2), indent=2) for each in (1, 2))
     (tmp_path / "indented.json").write_text(f"\ufeff{whole}\n", encoding="utf-8")
     torn = json.dumps(jsz(4, 40, 5, 2))[:-20]
+    bad = json.dumps(jsz(8, 9, 2**63 - 1, 0))
+    more = jsz(9, 2**64 - 1, 0, 0)
+    more["account_details"][0]["stream_detail"] += [7, {"consumer_detail": 5}]
     led = jsz(6, 60, 5, 2, cluster={"leader": "b"}) | {"server_name": "a"}
     named = jsz(6, 61, 5, 2, cluster={"leader": "a"}) | {"server_name": "a", "polled_ns": EPOCH}
-    some = [json.dumps(jsz(3, 30, 5, 2)), torn, '{"now": 1}', "what is this", json.dumps(led)]
+    some = [json.dumps(jsz(3, 30, 5, 2)), torn, '{"now": 1}', "what is this", json.dumps(led), bad]
     with gzip.open(tmp_path / "lines.jsonl.gz", "wt") as file:
-        file.write("\n".join([*some, json.dumps(named), json.dumps(jsz(7, 1, 0, 5)), "{}"]))
+        some += [json.dumps(named), json.dumps(more)]
+        file.write("\n".join([*some, json.dumps(jsz(7, 1, 0, 5)), "{}"]))
     (tmp_path / "empty.json").write_text("")
     files = [str(each) for each in sorted(tmp_path.iterdir())]
-    found = import_traces(spark, lambda _: read_jsz(spark, files), files, tmp_path / "traces")
+    to = str(tmp_path / "traces")  # text will do as well
+    found = import_traces(spark, lambda _: read_jsz(spark, files), files, to)
     assert account_of(found) == {
-        ("pages", USED, ""): 5,
+        ("pages", USED, ""): 7,
         # A line that begins with no brace belongs to the page before it, and spoils it.
         ("pages", ASIDE, NOT_JSON): 2,
         ("pages", PASSED, pages.NOTHING_SAID): 2,
         ("levels", USED, ""): 4,
         ("levels", ASIDE, "done is negative"): 1,
+        ("levels", ASIDE, "entered is not a whole number (digits only, below 2^63)"): 2,
     }
     levels = read_traces(spark, tmp_path / "traces").tables["levels"]
     half = S // 2
@@ -92,6 +98,28 @@ def test_pages_of_jetstream_are_read_indented_in_lines_and_gzipped(
         ("lines.jsonl.gz", 2),
         ("lines.jsonl.gz", 3),
     }
+
+
+def test_consumers_of_two_accounts_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:
+    polls = []
+    for second in (1, 2):
+        one, other = jsz(second, 10 * second, 0, 0), jsz(second, 500 + second, 0, 0)
+        other["account_details"][0]["name"] = "shop"
+        lone = one["account_details"][0]["stream_detail"][0]["consumer_detail"][0]
+        other["account_details"][0]["stream_detail"].append(
+            {"name": "ORDERS", "consumer_detail": [lone | {"name": "audit"}]}
+        )
+        polls.append(one | {"account_details": one["account_details"] + other["account_details"]})
+    path = tmp_path / "jsz.jsonl"
+    path.write_text("\n".join(map(json.dumps, polls)))
+    reading = read_jsz(spark, [str(path)])
+    assert rows_of(reading.tables["levels"], "queue", "entered") == {
+        ("$G/ORDERS-billing", 10), ("$G/ORDERS-billing", 20),
+        ("shop/ORDERS-billing", 501), ("shop/ORDERS-billing", 502),
+        ("ORDERS-audit", 10), ("ORDERS-audit", 20),
+    }  # fmt: skip
+    assert "several accounts" in reading.notes[0]
+    assert "ORDERS-billing" in reading.notes[0]
 
 
 def test_nothing_of_use_is_told_and_nothing_written(spark: SparkSession, tmp_path: Path) -> None:
@@ -116,6 +144,14 @@ messaging_process_duration_seconds_bucket{queue="q",le="0.1"} 5 1700000001 # {id
 messaging_process_duration_seconds_bucket{queue="q",le="+Inf"} 8 1700000001
 delivery_ms_bucket{queue="q",le="250"} 4 1700000001
 delivery_ms_bucket{queue="q",le="odd"} 4 1700000001
+delivery_ms_bucket{queue="a \\"q\\", \\\\n # {x} \\n",le="250",} 4 1700000001
+queue_entered_total{queue="much",part="1"} 9.2e18 1700000001
+queue_entered_total{queue="much",part="2"} 9.2e18 1700000001
+queue_done_total{queue="much"} 1 1700000001
+queue_entered_total{queue="twin",vhost="/"} 5 1700000001
+queue_done_total{queue="twin",vhost="/"} 4 1700000001
+queue_entered_total{queue="twin",vhost="b"} 70 1700000001
+queue_done_total{queue="twin",vhost="b"} 60 1700000001
 go_goroutines 12
 http_seconds_bucket{path="/",le="1"} 4
 jetstream_consumer_num_pending{stream_name="S",consumer_name="c"
@@ -132,25 +168,29 @@ def test_scrapes_become_levels_and_histograms(spark: SparkSession, tmp_path: Pat
         spark, lambda keep: read_prometheus(spark, files, keep), files, tmp_path / "traces"
     )
     assert account_of(found) == {
-        ("lines", USED, ""): 10,
+        ("lines", USED, ""): 18,
         ("lines", ASIDE, prometheus.NOT_A_SAMPLE): 1,
         ("lines", PASSED, prometheus.A_COMMENT): 3,
         ("lines", PASSED, prometheus.A_COPY): 1,
         ("lines", PASSED, prometheus.ANOTHER): 2,
-        ("levels", USED, ""): 2,
+        ("levels", USED, ""): 4,
         ("levels", ASIDE, "no entered"): 1,
-        ("histograms", USED, ""): 3,
+        ("levels", ASIDE, "entered is not a whole number (digits only, below 2^63)"): 1,
+        ("histograms", USED, ""): 4,
         ("histograms", ASIDE, "no up_to_s"): 1,
     }
     tables = read_traces(spark, tmp_path / "traces").tables
     assert rows_of(tables["levels"], "queue", "part", "at_ns", "entered", "done", "in_flight") == {
         ("S-c", None, EPOCH + S, 47, 37, 3),
         ("g", "t/0", EPOCH + S + S // 2, 109, 100, None),
+        ("//twin", None, EPOCH + S, 5, 4, None),
+        ("b/twin", None, EPOCH + S, 70, 60, None),
     }
     assert rows_of(tables["histograms"], "name", "what", "up_to_s", "events") == {
         ("q", "service", 0.1, 5),
         ("q", "service", float("inf"), 8),
         ("q", "delay", 0.25, 4),
+        ('a "q", \\n # {x} \n', "delay", 0.25, 4),
     }
 
 
@@ -187,18 +227,25 @@ def test_answers_of_the_query_api_are_read_too(spark: SparkSession, tmp_path: Pa
 def test_pages_of_rabbitmq_and_burrow(spark: SparkSession, tmp_path: Path) -> None:
     stats = {"publish": 100, "redeliver": 4}
     queue = {"name": "q", "messages": 7, "messages_unacknowledged": 2, "message_stats": stats}
-    dated = {"polled_ns": EPOCH, "page": [queue, {"name": "new", "messages": 3}]}
+    new = {"name": "new", "messages": 3, "message_stats": 7}
+    dated = {"polled_ns": EPOCH, "page": [queue, 5, new]}
     (tmp_path / "dated.json").write_text(json.dumps(dated) + "\n" + json.dumps({"polled_ns": 1}))
     (tmp_path / "plain.json").write_text(json.dumps([queue]))
     files = [str(tmp_path / "dated.json"), str(tmp_path / "plain.json")]
     reading = read_rabbitmq_polls(spark, files)
-    rows = {(row.queue, row.at_ns): row for row in reading.tables["levels"].collect()}
+    found = import_traces(spark, lambda _: reading, files, tmp_path / "traces")
+    assert account_of(found) == {
+        ("pages", USED, ""): 2,
+        ("pages", PASSED, pages.NOTHING_SAID): 1,
+        ("levels", USED, ""): 3,
+        ("levels", ASIDE, "no queue"): 1,
+    }
+    levels = reading.tables["levels"].where("queue is not null")
+    rows = {(row.queue, row.at_ns): row for row in levels.collect()}
     one = rows["q", EPOCH]
     assert (one.entered - one.done, one.in_flight, one.redelivered) == (7, 2, 4)
     assert len(rows) == 3  # the plain page is of when its file was written
     assert rows["new", EPOCH].entered - rows["new", EPOCH].done == 3
-    reasons = [row.reason for row in reading.records.collect()]
-    assert sorted(reasons, key=str) == [None, None, pages.NOTHING_SAID]
     commits = {"start": {"offset": 10, "timestamp": 1700000000000, "lag": 2}, "end": None}
     partition = {"topic": "t", "partition": 3, **commits}
     burrow = {"error": False, "status": {"group": "g", "partitions": [partition]}}

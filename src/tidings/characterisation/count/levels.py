@@ -26,11 +26,13 @@ LEVEL_STATISTICS = (
     "queue string, part string, batch int, seconds double, entered bigint, done bigint, "
     "waiting double, least_waiting double, most_waiting double"
 )
-# Per queue: how it was polled; at which rate events leave while they are never out of work, seen
-# in how many departures; for how long nothing left although something was there.
+# Per queue: how it was polled; at which rate events leave while they are never out of work (the
+# median, and between which extremes), seen in how many departures; for how long nothing left
+# although something was there.
 POLL_STATISTICS = (
     "queue string, part string, polls bigint, resets bigint, apart_s double, busy_per_s double, "
-    "busy_events bigint, stalls bigint, stalled_s double"
+    "slowest_per_s double, fastest_per_s double, busy_events bigint, stalls bigint, "
+    "stalled_s double"
 )
 # Events by the bin of their delay, of the longest and of the shortest that it can be.
 CURVE_STATISTICS = "queue string, statistic string, bin int, events double"
@@ -92,20 +94,33 @@ def poll_statistics(polls: DataFrame) -> DataFrame:
     """Count polls, resets and stalls, and take the rate at which queues are worked off.
 
     A queue was never out of work between two polls where, at the second, not all had left that
-    were there at the first. The rate is the median of such times in which anything left, so that
-    those in which an outage began or ended do not count.
+    were there at the first. The rate is the median of such times in which anything left. Those next
+    to a time in which nothing did are left out: an outage may have begun or ended in them. The
+    fastest is of all times.
     """
     width_s = seconds(F.col("at_ns") - F.col("at_ns_0"))
     left = F.col("done") - F.col("done_0")
+    waits = F.coalesce(F.col("entered_0") > F.col("done_0"), F.lit(False))
+    in_order = Rows.partitionBy(*_QUEUE).orderBy("at_ns", "entered", "done")
+    marked = polls.withColumn(
+        "stalled", F.coalesce(left == 0, F.lit(False)) & waits & ~F.col("is_reset")
+    )
+    stalled = F.col("stalled")
+    by_outage = [F.coalesce(of(stalled).over(in_order), F.lit(False)) for of in (F.lag, F.lead)]
+    polls = marked.withColumn("by_outage", by_outage[0] | by_outage[1])
     was_busy = (F.col("done") < F.col("entered_0")) & (left > 0) & (width_s > 0)
-    stalled = (left == 0) & (F.col("entered_0") > F.col("done_0")) & ~F.col("is_reset")
+    was_busy = was_busy & ~F.col("by_outage")
+    rate = F.when(was_busy, left / width_s)
     return polls.groupBy(*_QUEUE).agg(
         F.count(F.lit(1)).alias("polls"),
         F.sum(F.col("is_reset").cast("bigint")).alias("resets"),
         F.median(width_s).alias("apart_s"),
-        F.median(F.when(was_busy, left / width_s)).alias("busy_per_s"),
+        F.median(rate).alias("busy_per_s"),
+        F.min(rate).alias("slowest_per_s"),
+        # However much there was to do, what left shows that so much can be done.
+        F.max(F.when((width_s > 0) & ~F.col("is_reset"), left / width_s)).alias("fastest_per_s"),
         F.sum(F.when(was_busy, left).otherwise(F.lit(0))).alias("busy_events"),
-        F.sum(F.coalesce(stalled, F.lit(False)).cast("bigint")).alias("stalls"),
+        F.sum(stalled.cast("bigint")).alias("stalls"),
         F.sum(F.when(stalled, width_s).otherwise(F.lit(0.0))).alias("stalled_s"),
     )
 

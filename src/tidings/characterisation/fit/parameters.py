@@ -105,8 +105,8 @@ def unfitted_notes(parameters: Iterable[Parameter]) -> list[str]:
         return []
     worst = max(unlike, key=lambda each: each.nearest)
     return [
-        f"{len(unlike)} of {len(learnt)} learnt distributions are near no family (the farthest, "
-        f"{worst.path}, differs by {worst.nearest:.2g} in P[X ≤ t] from the nearest one): "
-        "the measured distributions themselves are used, in which nothing is longer than what was "
-        "seen. Record for longer where rare long times matter"
+        f"{len(unlike)} of {len(learnt)} times fit no standard distribution (the farthest, "
+        f"{worst.path}, is {worst.nearest:.2g} off in P[X ≤ t]); the measured ones are used as "
+        "they are: nothing longer than what was recorded is predicted. Record for longer where rare long "
+        "times matter"
     ]

@@ -83,7 +83,8 @@ class CountedQueue:
     """What two counters tell of a queue; times are from entry to departure, in seconds.
 
     ``delays`` has a histogram on the delay grid of the times drawn, of the least and of the most
-    that they can be. ``busy_per_s`` is how fast it is worked off, from ``busy_events`` departures.
+    that they can be. ``busy_per_s`` is how fast it is worked off, from ``busy_events`` departures,
+    between two polls no slower and no faster than ``slowest_per_s`` and ``fastest_per_s``.
     """
 
     name: str
@@ -100,6 +101,8 @@ class CountedQueue:
     apart_s: float
     resets: int
     busy_per_s: float
+    slowest_per_s: float
+    fastest_per_s: float
     busy_events: int
     stalls: int
     stalled_s: float
@@ -150,7 +153,10 @@ def _queue(name: str, rows: pd.DataFrame, counts: LevelCounts) -> CountedQueue:
         apart_s=float(polls["apart_s"].max()),
         resets=int(polls["resets"].sum()),
         # Partitions are worked off side by side.
-        busy_per_s=float(busy["busy_per_s"].mean()) * len(polls) if len(busy) else math.nan,
+        **{
+            name: float(busy[name].mean()) * len(polls) if len(busy) else math.nan
+            for name in ("busy_per_s", "slowest_per_s", "fastest_per_s")
+        },
         busy_events=int(polls["busy_events"].sum()),
         stalls=int(polls["stalls"].sum()),
         stalled_s=float(polls["stalled_s"].sum()),

@@ -98,7 +98,7 @@ def add_reported(
             parameters.append(_of_histogram(path, buckets, fitted))
             broker = replace(broker, service=Service(law=fitted.law))
         brokers.append(broker)
-    takes_no_time = not system.links and all(each == Broker(name=each.name) for each in brokers)
+    takes_no_time = not system.links and all(map(_takes_no_time, brokers))
     subscribers = []
     for each in system.subscribers:
         if each.name in reported.names:
@@ -134,6 +134,12 @@ def add_reported(
 
 
 # ---- one subscriber ------------------------------------------------------------------------------
+
+
+def _takes_no_time(broker: Broker) -> bool:
+    """Test if events pass a broker at once, whatever happens: it has no service, or one of 0 s."""
+    at_once = broker.service is None or broker.service.law.mean_s == 0.0
+    return at_once and replace(broker, service=None) == Broker(name=broker.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +232,9 @@ def _handling(queue: CountedQueue, subscriber: Subscriber) -> tuple[Parameter, L
     servers = 1 if subscriber.consumers is None else sum(1 for _ in subscriber.consumers.each())
     if queue.busy_events >= _ENOUGH:
         mean_s = servers / queue.busy_per_s
-        bound_s, error_s = 0.0, mean_s * math.sqrt(scv / queue.busy_events)
+        # Pauses shorter than the time between polls are not told from slow handling.
+        bound_s = servers * (1.0 / queue.slowest_per_s - 1.0 / queue.fastest_per_s) / 2.0
+        error_s = mean_s * math.sqrt(scv / queue.busy_events)
         verdict = "by how fast it is worked off"
     else:
         times_s = (queue.mean_s, queue.least_mean_s, queue.most_mean_s)
@@ -235,6 +243,8 @@ def _handling(queue: CountedQueue, subscriber: Subscriber) -> tuple[Parameter, L
         above = service_of_sojourn_s(queue.rate_per_s, queue.mean_s + queue.mean_se_s, scv, servers)
         error_s = abs(above - mean_s) if math.isfinite(queue.mean_se_s) else math.nan
         verdict = "so that the model's mean time in the queue is the one measured"
+        if queue.stalls:
+            bound_s, verdict = mean_s, f"{verdict}, with the outages that are in it"
     law = shape.scaled(mean_s / shape.mean_s) if shape.mean_s > 0 else Exponential(mean_s=mean_s)
     parameter = Parameter(
         path=f"subscribers.{queue.name}.processing",
@@ -295,7 +305,7 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
         rate, dropped = queue.rate_per_s, queue.dropped
         why = f"polled every {queue.apart_s:.3g} s; holds if events leave in the order they came"
         if in_time.high - in_time.low > _WIDE:
-            why += "; polls are too far apart for this lifetime: use the prediction instead"
+            why += f"; {_open(queue, in_time, laws)}"
         source, mean_s, error_s = LEVELS, queue.mean_s, queue.mean_se_s
     else:
         return None
@@ -333,6 +343,17 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
             {"subscriber": name, "delay_s": EDGES_S[filled], "arrived": np.minimum(arrived, 1.0)}
         ),
     )
+
+
+def _open(queue: CountedQueue, in_time: InTime, laws: tuple[Law, ...]) -> str:
+    """Say what the polls alone leave open, and what to do where that is because of the lifetime."""
+    words = f"whatever happened between polls, it is from {in_time.low:.2f} to {in_time.high:.2f}"
+    if min((law.mean_s for law in laws), default=math.inf) >= queue.apart_s:
+        return words
+    words += "; polls are further apart than the lifetime: poll more often"
+    if queue.stalls:
+        return f"{words} (a prediction leaves out the outages that were seen)"
+    return f"{words}, or use the prediction"
 
 
 def _cause(reported: str) -> str:
@@ -410,8 +431,8 @@ def _outages(reported: Reported) -> list[str]:
     """Note that queues stood still: the description of a system knows of no such time."""
     return [
         f"queue '{each.name}' stood still for {each.stalled_s:.3g} s although events were waiting "
-        f"(between {each.stalls} polls): such outages are in what was measured, and not in the "
-        "fitted system unless you add how its consumers fail"
+        f"(between {each.stalls} polls): such outages are in what was measured; predictions leave "
+        "them out unless you add how its consumers fail"
         for each in reported.queues.values()
         if each.stalls
     ]

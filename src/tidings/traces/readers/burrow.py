@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
+from tidings.traces.readers.pages import COUNT, POLLED, levels_reading, read_pages
 from tidings.traces.readers.reading import Reader, Reading
 
-_COMMIT = "struct<offset: bigint, timestamp: bigint, lag: bigint>"
+_COMMIT = f"struct<offset: {COUNT}, timestamp: bigint, lag: {COUNT}>"
 _PARTITION = f"struct<topic: string, partition: bigint, start: {_COMMIT}, `end`: {_COMMIT}>"
-PAGE = f"{POLLED}, status struct<`group`: string, partitions: array<{_PARTITION}>>"
+PAGE = f"{POLLED}, status struct<cluster: string, `group`: string, partitions: array<{_PARTITION}>>"
 
 
 def read_burrow(spark: SparkSession, files: Sequence[str]) -> Reading:
@@ -39,10 +39,12 @@ def read_burrow(spark: SparkSession, files: Sequence[str]) -> Reading:
         commits,
         files,
         F.col("page.status.group").alias("queue"),
+        F.col("page.status.cluster").alias("owner"),
         F.col("each.part").alias("part"),
         F.try_multiply(F.col("each.at.timestamp"), F.lit(10**6)).alias("at_ns"),
-        F.try_add("each.at.offset", "each.at.lag").alias("entered"),
+        (F.col("each.at.offset") + F.col("each.at.lag")).alias("entered"),
         F.col("each.at.offset").alias("done"),
+        owners="clusters",
     )
 
 

@@ -7,21 +7,20 @@ waiting for an acknowledgement; a redelivery adds one to both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.traces.readers.pages import POLLED, levels_reading, moment_of, read_pages
+from tidings.traces.readers.pages import COUNT, POLLED, levels_reading, moment_of, read_pages
 from tidings.traces.readers.reading import Reader, Reading
 
-_SEQUENCES = "struct<consumer_seq: bigint, stream_seq: bigint>"
 _CONSUMER = (
-    f"struct<stream_name: string, name: string, delivered: {_SEQUENCES}, num_ack_pending: bigint, "
-    "num_redelivered: bigint, num_pending: bigint, cluster: struct<leader: string>>"
+    f"struct<stream_name: string, name: string, delivered: struct<consumer_seq: {COUNT}>, "
+    f"num_ack_pending: {COUNT}, num_pending: {COUNT}, cluster: struct<leader: string>>"
 )
 PAGE = (
-    f"now string, {POLLED}, server_name string, account_details array<struct<"
+    f"now string, {POLLED}, server_name string, account_details array<struct<name: string, "
     f"stream_detail: array<struct<consumer_detail: array<{_CONSUMER}>>>>>"
 )
 
@@ -32,8 +31,16 @@ def read_jsz(spark: SparkSession, files: Sequence[str]) -> Reading:
     Consumers that another server leads are left out, where the poll says of which server it is.
     """
     pages = read_pages(spark, files, PAGE)
-    streams = F.flatten(F.transform("page.account_details", lambda each: each["stream_detail"]))
-    consumers = F.flatten(F.transform(streams, lambda each: each["consumer_detail"]))
+    consumers = _inside(
+        F.col("page.account_details"),
+        lambda account: _inside(
+            account["stream_detail"],
+            lambda stream: F.transform(
+                stream["consumer_detail"],
+                lambda each: each.withField("account", account["name"]),
+            ),
+        ),
+    )
     leads = F.filter(
         consumers,
         lambda each: F.coalesce(
@@ -46,11 +53,19 @@ def read_jsz(spark: SparkSession, files: Sequence[str]) -> Reading:
         leads,
         files,
         F.concat_ws("-", "each.stream_name", "each.name").alias("queue"),
+        F.col("each.account").alias("owner"),
         moment_of("page.now"),
         (handed + pending).alias("entered"),
         (handed - F.col("each.num_ack_pending")).alias("done"),
         F.col("each.num_ack_pending").alias("in_flight"),
+        owners="accounts",
     )
+
+
+def _inside(rows: Column, told: Callable[[Column], Column]) -> Column:
+    """List what each row has inside; one that has nothing costs the others nothing."""
+    there = F.filter(F.transform(rows, told), lambda each: each.isNotNull())
+    return F.flatten(there)
 
 
 READER = Reader(

@@ -14,6 +14,7 @@ from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.known_columns import find, find_time, moment, not_a_time
 from tidings.traces.readers.opening import Opened, open_flat
+from tidings.traces.readers.pages import COUNT
 from tidings.traces.readers.reading import Reader, Reading, candidates
 
 _TIMES = ("at", "time", "timestamp", "polled")
@@ -70,7 +71,7 @@ def read_level_columns(spark: SparkSession, files: Sequence[str], unit: str = "s
 
 
 def _whole(opened: Opened, column: str) -> Column:
-    return F.trim(opened.text(column)).try_cast("bigint")
+    return F.trim(opened.text(column)).try_cast("bigint").cast(COUNT)
 
 
 READER = Reader(

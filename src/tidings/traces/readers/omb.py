@@ -63,15 +63,15 @@ def _levels(runs: DataFrame) -> DataFrame:
         F.posexplode("publishRate").alias("number", "rate"),
     )  # fmt: skip
     so_far = F.slice("publishRate", F.lit(1), F.col("number") + 1)
-    entered = F.round(_sum(so_far) * F.col("every_s")).cast("bigint")
+    entered = F.round(_sum(so_far) * F.col("every_s")).try_cast("bigint")
     there = F.greatest(F.coalesce(F.get("backlog", F.col("number")), F.lit(0)), F.lit(0))
-    at_ns = F.col("written_ns") + ((F.col("number") + 1) * F.col("every_s") * 1e9).cast("bigint")
+    after_ns = ((F.col("number") + 1) * F.col("every_s") * 1e9).try_cast("bigint")
     return sampled.select(
         F.col("name").alias("queue"),
         F.col(lines.FILE).alias("part"),
-        at_ns.alias("at_ns"),
+        F.try_add("written_ns", after_ns).alias("at_ns"),
         entered.alias("entered"),
-        F.greatest(entered - there, F.lit(0)).alias("done"),
+        F.greatest(F.try_subtract(entered, there), F.lit(0)).alias("done"),
         *lines.ORIGIN,
     )
 
@@ -87,7 +87,7 @@ def _quantiles(runs: DataFrame) -> DataFrame:
         "name",
         F.col("written_ns").alias("at_ns"),
         (F.col("ms") / 1000.0).alias("up_to_s"),
-        F.round(share * F.col("total")).cast("bigint").alias("events"),
+        F.round(share * F.col("total")).try_cast("bigint").alias("events"),
         F.struct(*lines.ORIGIN).alias("origin"),
     )
     # Several quantiles may lie at one delay: the last of them says how many took at most so long.

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
-from tidings.traces.readers.pages import SEPARATOR, read_pages
+from tidings.traces.readers.owners import kept_apart
+from tidings.traces.readers.pages import COUNT, SEPARATOR, read_pages
 from tidings.traces.readers.reading import Keep, Reader, Reading, candidates
 
 TABLES = ("levels", "histograms")
@@ -47,6 +48,7 @@ _COUNTERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "queue_in_flight": ("in_flight", ("queue",), ()),
     "queue_redelivered_total": ("redelivered", ("queue",), ()),
 }
+_OWNERS = ("account", "account_name", "vhost")
 _ROLES = ("entered", "done", "handed", "to_come", "there", "in_flight", "redelivered")
 # Labels that say whom a histogram is about, the surest first.
 _NAMED_BY = (
@@ -56,8 +58,15 @@ _NAMED_BY = (
 )  # fmt: skip
 _UNITS = {"_milliseconds": 1e-3, "_ms": 1e-3, "_microseconds": 1e-6, "_us": 1e-6}
 _SERVES = "process|handl|service"
-_SAMPLE = r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?[0-9.eE+]+))?\s*$"
-_LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"'
+# Groups that repeat are possessive: Java's others take a stack frame each time they do.
+_NAME, _TEXT = "[a-zA-Z_][a-zA-Z0-9_]*", r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_LABEL = rf'({_NAME})\s*=\s*"({_TEXT})"'
+_LABELS = rf'(?:\s*{_NAME}\s*=\s*"{_TEXT}"\s*,?)*+'
+_EXEMPLAR = r"(?:\s+# \{.*)?"
+_SAMPLE = (
+    rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{{({_LABELS})\s*\}})?\s+(\S+)(?:\s+(-?[0-9.eE+]+))?"
+    rf"{_EXEMPLAR}\s*$"
+)
 RESULT = (
     "status string, data struct<resultType: string, result: array<struct<"
     "metric: map<string, string>, values: array<array<string>>, value: array<string>>>>"
@@ -74,27 +83,30 @@ def read_prometheus(spark: SparkSession, files: Sequence[str], keep: Keep) -> Re
         samples, records, noun = _scrapes(spark, files)
         separator = None
     samples = keep(samples.where((_is_counter() | _is_bucket()) & ~_is_copy()), "samples")
+    levels, apart = _levels(samples)
     return Reading(
         tables={
-            "levels": candidates(_levels(samples), "levels", files[0]),
+            "levels": candidates(levels, "levels", files[0]),
             "histograms": candidates(_histograms(samples), "histograms", files[0]),
         },
         records=records,
         noun=noun,
         separator=separator,
         passed_over=(A_COMMENT, A_COPY, ANOTHER),
-        notes=() if separator else (_DATED,),
+        notes=(*(() if separator else (_DATED,)), *apart),
     )
 
 
 def _scrapes(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, DataFrame, str]:
     """Read samples and records of scrapes, line by line."""
-    text = F.regexp_replace(F.trim(F.col(lines.TEXT)), r" # \{.*$", "")  # without an exemplar
+    text = F.trim(F.col(lines.TEXT))
     parts = [F.regexp_extract(text, _SAMPLE, group) for group in (1, 2, 3, 4)]
     metric, labels, value, time = parts
     samples = F.arrays_zip(
         F.regexp_extract_all(labels, F.lit(_LABEL), F.lit(1)).alias("key"),
-        F.regexp_extract_all(labels, F.lit(_LABEL), F.lit(2)).alias("text"),
+        F.transform(F.regexp_extract_all(labels, F.lit(_LABEL), F.lit(2)), _unescaped).alias(
+            "text"
+        ),
     )
     named = lines.read_dated_lines(spark, files).select(
         *lines.ORIGIN,
@@ -145,6 +157,14 @@ def _answers(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, Data
     return samples, records.select(REASON, *lines.ORIGIN), "pages"
 
 
+def _unescaped(text: Column) -> Column:
+    r"""Read a label's text as samples write it: \\ stands for \, \" for " and \n for a new line."""
+    bare = F.replace(text, F.lit("\\\\"), F.lit("\0"))  # no sample has a zero byte
+    for written, meant in ((r"\"", '"'), (r"\n", "\n"), ("\0", "\\")):
+        bare = F.replace(bare, F.lit(written), F.lit(meant))
+    return bare
+
+
 def _moment(text: Column) -> Column:
     """Read a time in nanoseconds: milliseconds in scrapes, seconds in OpenMetrics and answers."""
     number = F.nullif(text, F.lit("")).try_cast("decimal(28,9)")
@@ -179,7 +199,7 @@ def _is_bucket() -> Column:
     return bucket & _label(*_NAMED_BY).isNotNull()
 
 
-def _levels(samples: DataFrame) -> DataFrame:
+def _levels(samples: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
     """Put together the counters of one queue and moment; several series of a role add up."""
     role: Column = F.lit(None).cast("string")
     queue: Column = F.lit(None).cast("string")
@@ -191,15 +211,17 @@ def _levels(samples: DataFrame) -> DataFrame:
         if parts:
             joined = F.concat_ws("/", *(_label(name) for name in parts))
             part = F.when(this, joined).otherwise(part)
-    whole = F.when(~F.isnan("value"), F.col("value")).try_cast("bigint")
+    whole = F.when(~F.isnan("value"), F.col("value")).try_cast("bigint").cast(COUNT)
     counters = samples.where(_is_counter()).select(
         role.alias("role"),
         queue.alias("queue"),
         part.alias("part"),
+        _label(*_OWNERS).alias("owner"),
         "at_ns",
         whole.alias("count"),
         F.struct(*lines.ORIGIN).alias("origin"),
     )
+    counters, apart = kept_apart(counters, "accounts or virtual hosts")
     together = counters.groupBy("queue", "part", "at_ns").agg(
         *(F.sum(F.when(F.col("role") == name, F.col("count"))).alias(name) for name in _ROLES),
         F.min("origin").alias("origin"),
@@ -212,7 +234,7 @@ def _levels(samples: DataFrame) -> DataFrame:
         F.col("handed") - F.coalesce("in_flight", F.lit(0)),
         F.col("entered") - F.col("there"),
     )
-    return together.select(
+    levels = together.select(
         "queue",
         "part",
         "at_ns",
@@ -222,6 +244,7 @@ def _levels(samples: DataFrame) -> DataFrame:
         "redelivered",
         "origin.*",
     )
+    return levels, apart
 
 
 def _histograms(samples: DataFrame) -> DataFrame:

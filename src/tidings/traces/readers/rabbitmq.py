@@ -13,12 +13,12 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.traces.readers.json_text import object_json
-from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
+from tidings.traces.readers.pages import COUNT, POLLED, levels_reading, read_pages
 from tidings.traces.readers.reading import Reader, Reading
 
 _QUEUE = (
-    "struct<name: string, messages: bigint, messages_unacknowledged: bigint, message_stats: "
-    "struct<publish: bigint, redeliver: bigint, drop_unroutable: bigint>>"
+    f"struct<name: string, vhost: string, messages: {COUNT}, messages_unacknowledged: {COUNT}, "
+    f"message_stats: struct<publish: {COUNT}, redeliver: {COUNT}, drop_unroutable: {COUNT}>>"
 )
 PAGE = f"{POLLED}, rows array<{_QUEUE}>, page array<{_QUEUE}>, items array<{_QUEUE}>"
 # Messages that were there before counting began: both counters are ahead, so that none is negative.
@@ -32,12 +32,13 @@ _DATED = (
 def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
     """Read candidate levels from polls; queues are called as they are."""
     pages = read_pages(spark, files, PAGE)
-    entered = F.coalesce(F.col("each.message_stats.publish"), F.lit(0).cast("bigint"))
+    entered = F.coalesce(F.col("each.message_stats.publish"), F.lit(0))
     return levels_reading(
         pages,
         F.coalesce("page.rows", "page.page", "page.items"),
         files,
         F.col("each.name").alias("queue"),
+        F.col("each.vhost").alias("owner"),
         F.coalesce("page.polled_ns", "written_ns").alias("at_ns"),
         *_counters(entered, F.col("each.messages")),
         F.col("each.messages_unacknowledged").alias("in_flight"),
@@ -45,6 +46,7 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
         object_json(
             {"unroutable": F.col("each.message_stats.drop_unroutable").cast("string")}
         ).alias("dropped"),
+        owners="virtual hosts",
         notes=(_DATED,),
     )
 
