@@ -78,6 +78,17 @@ def test_a_store_in_use_is_told_of_and_asked_again(plan, monkeypatch):
                 pass
 
 
+def test_a_file_that_grows_is_told_of_once_for_every_time(plan, monkeypatch):
+    """A warning that lasted would ring for ever."""
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: None)
+    sizes = iter([{"a": 5}, {"a": 5}, {"a": 7}])
+    monkeypatch.setattr(Staging, "changed_files", lambda _: next(sizes))
+    with watched(plan) as watcher:
+        said = [watcher.round().health.problem for _ in range(3)]
+    assert [each.startswith("changed after they were read: a") for each in said] == [1, 0, 1]
+    assert said[1] == ""
+
+
 def quality(unreadable, of_another_part):
     rows = [
         ("hops", "used", "", 100),

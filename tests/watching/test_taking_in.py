@@ -233,12 +233,15 @@ def test_files_that_change_after_they_were_read_are_named(place):
     rules, folder, _ = place
     files = write(rules.source, 0, events(0.5), PARQUET)
     look(None, place, 0, files)
-    assert Staging(folder).changed_files() == []
+    assert Staging(folder).changed_files() == {}
     with (rules.source / "hops" / "0.parquet").open("ab") as grown:
         grown.write(b"more")
-    assert Staging(folder).changed_files() == [files[1]]
+    size = (rules.source / "hops" / "0.parquet").stat().st_size
+    assert Staging(folder).changed_files() == {files[1]: size}
+    look(None, place, 1, write(rules.source, 1, events(3.0), PARQUET))
+    assert Staging(folder).changed_files() == {files[1]: size}  # its rows still wait
     (rules.source / "hops" / "0.parquet").unlink()  # as one may what was taken in
-    assert Staging(folder).changed_files() == []
+    assert Staging(folder).changed_files() == {}
 
 
 def test_files_that_are_passed_over_are_told_of():

@@ -102,6 +102,7 @@ class Watcher:
     _unmeasured: bool = field(init=False, default=False)  # whether a part waits to be measured
     _set_aside: tuple[int, int] = field(init=False, default=(0, 0))  # rows, in parts up to when
     _strays: int = field(init=False, default=0)  # rows from long before all others
+    _changed: dict[str, int] = field(init=False, default_factory=dict)  # files, and their sizes
     _problems: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,7 +169,9 @@ class Watcher:
         )
         if feed is not None:
             feed.clear()  # the stream has handed over all files that were there when it began
-        for said in file_problems(refused, strange, self._staging.changed_files()):
+        known, self._changed = self._changed, self._staging.changed_files()
+        changed = [file for file, size in self._changed.items() if known.get(file) != size]
+        for said in file_problems(refused, strange, changed):
             self._say(said)
         return self._staging.latest()
 

@@ -133,18 +133,23 @@ class Staging:
                 f"{period_ns / 1e9:g} s long; give --part {was_s:g}s, or a new --state and --store"
             )
 
-    def changed_files(self) -> list[str]:
-        """List files that have another size than when they were read, of batches not counted yet.
+    def changed_files(self) -> dict[str, int]:
+        """Find files that have another size than when they were read, and that size in bytes.
 
-        Also of the newest batch.
+        Of batches of which rows wait, and of the newest one.
         """
-        batches = [self._read(_batch_number(each)) for each in self._batches()]
-        return [
-            file
-            for batch in batches
-            for file, size in zip(batch.files, batch.sizes, strict=False)
-            if _size(file) not in (size, _GONE)
+        newest = self.latest()
+        waiting = [
+            self._read(_batch_number(each))
+            for each in self._batches()
+            if any((each / table).is_dir() for table in TIMES)
         ]
+        return {
+            file: now
+            for batch in ([newest] if newest is not None else []) + waiting
+            for file, size in zip(batch.files, batch.sizes, strict=False)
+            if (now := _size(file)) not in (size, _GONE)
+        }
 
     def set_strays_aside(self, period_ns: int) -> None:
         """Move rows dated long before all others out of the way: nothing begins with them.
