@@ -87,7 +87,7 @@ closing.compact = partial(closing.compact, sizes=((20 * 10**9, 10**9),), most_un
 closing.LEAST_KEPT_S = 0.0
 source, store, system = map(Path, sys.argv[1:4])
 known = td.load(system)
-plan = rounds.Plan(
+plan = rounds.WatchPlan(
     closing=closing.Closing(
         source=source, store=store, base=known, period_s={PART_S}, margin_s={MARGIN_S},
         keep_s=float(sys.argv[4]) or None,

@@ -5,6 +5,7 @@
     │   ├── InvalidSystemError    a system description, with all its problems
     │   ├── InvalidNetError       a queueing Petri net, with all its problems
     │   └── InvalidTracesError    trace tables that cannot be read as such
+    │       └── StoreInUseError       a store that somebody else reads or changes just now
     ├── UnsupportedError      the input is right, but this engine does not handle it (exit code 3)
     ├── UnstableError         a queue grows without limit (exit code 4)
     └── EngineError           Spark, Java, a server is missing or failed (exit code 5)
@@ -88,6 +89,10 @@ class InvalidTracesError(InvalidInputError):
     """Trace tables that are missing, unreadable, or not what they should be."""
 
     kind = "invalid_traces"
+
+
+class StoreInUseError(InvalidTracesError):
+    """A store that another run reads or changes just now; later it can be used."""
 
 
 class UnsupportedError(TidingsError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import http.server
 import os
 import threading
 from pathlib import Path
 
+import nats
 import pytest
 
 from jetstream import jetstream_server, publish
@@ -71,7 +73,7 @@ def test_a_stream_is_fetched_piece_by_piece_and_once(server, tmp_path, monkeypat
 
     def dies(*names):
         calls.append(names)
-        if len(calls) == 2:
+        if len(calls) == 3:  # after when it was created, and the first messages
             raise Killed
         usual(*names)
 
@@ -87,12 +89,12 @@ def test_a_stream_is_fetched_piece_by_piece_and_once(server, tmp_path, monkeypat
     assert inbox.reached("stream") == 13
     wanted = [f'{{"event":"{name}"}}' for name in ("a", "b", *range(10))]
     assert rows_in(inbox, "hops.jsonl") == wanted
-    assert len(inbox.pieces()) == 3
+    assert len(inbox.pieces()) == 4
     feed = FetchedSource(source, inbox)
     publish(server, "ONE", ("deliveries", b'{"event":"c"}'))
     feed.fetch()
     feed.clear()
-    assert len(inbox.pieces()) == 1
+    assert len(inbox.pieces()) == 2
     assert rows_in(inbox, "deliveries.jsonl") == ['{"event":"c"}']
     feed.fetch()
     assert inbox.reached("stream") == 14
@@ -109,6 +111,56 @@ def test_what_a_stream_has_dropped_is_told(server, tmp_path):
     assert source.fetch(inbox) == ""
     with pytest.raises(EngineError, match=r"the stream NONE at nats://.* cannot be read"):
         fetching(f"{server}/NONE").fetch(inbox)
+
+
+def jetstream(server, do):
+    """What is done to the streams of a server, by whoever keeps it."""
+
+    async def done():
+        client = await nats.connect(server, connect_timeout=10)
+        try:
+            await do(client.jetstream(timeout=10))
+        finally:
+            await client.close()
+
+    asyncio.run(asyncio.wait_for(done(), 60.0))
+
+
+def test_messages_that_were_deleted_keep_no_others_back(server, tmp_path):
+    """The last ones, of which others have come before; and all that are new."""
+    inbox, source = Inbox(tmp_path / "in"), fetching(f"{server}/GAPS")
+    publish(server, "GAPS", *[("hops", f'{{"event":"{n}"}}'.encode()) for n in range(4)])
+    jetstream(server, lambda streams: streams.delete_msg("GAPS", 4))
+    assert source.fetch(inbox) == ""
+    assert len(rows_in(inbox, "hops.jsonl")) == 3
+    publish(server, "GAPS", ("hops", b"{}"))
+    jetstream(server, lambda streams: streams.delete_msg("GAPS", 5))
+    assert source.fetch(inbox) == ""
+    publish(server, "GAPS", ("hops", b"{}"))
+    assert source.fetch(inbox) == ""
+    assert len(rows_in(inbox, "hops.jsonl")) == 4
+
+
+@pytest.mark.parametrize("more", [1, 5], ids=["shorter", "longer"])
+def test_a_stream_that_begins_anew_is_read_from_its_beginning(server, tmp_path, more):
+    """Also where it has grown beyond what was read of the old one before anybody looks."""
+    inbox, name = Inbox(tmp_path / "in"), f"ANEW{more}"
+    feed = FetchedSource(fetching(f"{server}/{name}"), inbox)
+    publish(server, name, *[("hops", b'{"event":"old"}')] * 3)
+    assert feed.fetch() == ""
+    feed.clear()
+    jetstream(server, lambda streams: streams.delete_stream(name))
+    publish(server, name, *[("hops", b'{"event":"new"}')] * more)
+    told = feed.fetch()
+    assert f"the stream {name} has begun anew" in told
+    assert "lost" in told
+    assert rows_in(inbox, "hops.jsonl")[3:] == ['{"event":"new"}'] * more
+    feed.clear()
+    publish(server, name, ("hops", b'{"event":"newest"}'))
+    inbox = Inbox(tmp_path / "in")
+    assert FetchedSource(fetching(f"{server}/{name}"), inbox).fetch() == ""
+    assert rows_in(inbox, "hops.jsonl")[-1] == '{"event":"newest"}'
+    assert inbox.reached("stream") == more + 2
 
 
 # ---- files on a web server -----------------------------------------------------------------------
@@ -159,6 +211,37 @@ def test_files_that_grow_are_fetched_line_by_line_and_once(tmp_path, monkeypatch
         web.shutdown()
     with pytest.raises(EngineError, match="cannot be read"):
         source.fetch(inbox)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("lines", [1, 9], ids=["shorter", "longer"])
+def test_a_file_that_begins_anew_is_read_from_its_beginning(tmp_path, monkeypatch, whole, lines):
+    """As after a rotation of logs: shorter than before, or by now longer."""
+    monkeypatch.setattr(Ranges, "whole", whole)
+    (tmp_path / "web").mkdir()
+    file = tmp_path / "web" / "hops.jsonl"
+    file.write_text('{"event":"old"}\n' * 3)
+    handler = functools.partial(Ranges, directory=tmp_path / "web")
+    with http.server.ThreadingHTTPServer((HOST, 0), handler) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        inbox = Inbox(tmp_path / "in")
+        feed = FetchedSource(WebFiles(f"http://{HOST}:{web.server_port}/"), inbox)
+        assert feed.fetch() == ""
+        feed.clear()
+        new = [f'{{"event":"newer {number}"}}' for number in range(lines)]
+        file.write_text("\n".join(new) + "\n")
+        told = feed.fetch()
+        assert "hops.jsonl of http" in told
+        assert "began anew" in told
+        assert rows_in(inbox, "hops.jsonl")[3:] == new
+        feed.clear()
+        with file.open("a") as stream:
+            stream.write('{"event":"newest"}\n')
+        for _ in range(2):
+            assert feed.fetch() == ""
+        assert rows_in(inbox, "hops.jsonl")[-1] == '{"event":"newest"}'
+        assert inbox.reached("hops") == file.stat().st_size
+        web.shutdown()
 
 
 def test_an_address_that_is_no_source_is_refused_without_its_password():

@@ -56,7 +56,13 @@ def test_shares_and_intervals_of_everybody_and_of_each():
 def test_backlogs_alarms_and_the_health_of_the_stream():
     ended = replace(ALARM, kind="changed", until_ns=5)
     health = Health(
-        batch=7, batch_s=1.5, trigger_s=10.0, late_rows=3, set_aside_rows=4, problem="broken"
+        batch=7,
+        batch_s=1.5,
+        trigger_s=10.0,
+        late_rows=3,
+        set_aside_rows=4,
+        refused_files=5,
+        problem="broken",
     )
     values = samples(made_state(NAMES, alarms=(ALARM, ended), health=health))
     assert values["tidings_backlog_events", ("place", "south")] == 120
@@ -68,6 +74,7 @@ def test_backlogs_alarms_and_the_health_of_the_stream():
     }
     assert values[("tidings_late_rows_total",)] == 3
     assert values[("tidings_set_aside_rows_total",)] == 4
+    assert values[("tidings_refused_files_total",)] == 5
     assert values[("tidings_batch_failed",)] == 1
     assert values[("tidings_subscribers_below_promise",)] == 3
 

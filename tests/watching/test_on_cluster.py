@@ -40,7 +40,7 @@ from tidings.watching.closing import Closing
 
 master, source, more, store, system = sys.argv[1], *map(Path, sys.argv[2:])
 known = td.load(system)
-plan = rounds.Plan(
+plan = rounds.WatchPlan(
     closing=Closing(source=source, store=store, base=known, period_s=10.0, margin_s={MARGIN_S}),
     system=known, name="clustered", folder=store / "watch",
 )

@@ -99,8 +99,9 @@ def test_what_is_under_way_when_a_part_ends_is_neither_lost_nor_quick():
     assert values["links.a--b.reliability"].error < 0.002  # sharp enough to notice
 
 
-def stretches(bob=0.99, eve=0.99, minutes=60):
+def stretches(minutes=60, **shares):
     """An hour of a minute each, with these shares."""
+    shares = {"bob": 0.99, "eve": 0.99, **shares}
 
     def counts(share):
         return EventCounts(wanted=3000, delivered=round(3000 * share), on_time=round(3000 * share))
@@ -109,7 +110,7 @@ def stretches(bob=0.99, eve=0.99, minutes=60):
         Stretch(
             from_ns=n * MINUTE_NS,
             until_ns=(n + 1) * MINUTE_NS,
-            counts={"bob": counts(bob), "eve": counts(eve)},
+            counts={name: counts(share) for name, share in shares.items()},
         )
         for n in range(minutes)
     ]
@@ -157,6 +158,36 @@ def test_what_is_wrong_is_named():
     assert silent == [("changed", ("ann",), "publisher has fallen silent")]
     gone = named(a_look(stretches=stretches(eve=0.0)))
     assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
+
+
+def test_one_of_two_whose_names_begin_alike_is_missed():
+    """As on NATS: the other one is still heard; and what goes to one says nothing of the other."""
+    twins = td.loads(
+        """
+tidings: 1
+brokers: {hub: {service: 5ms}}
+publishers:
+  wire.eu: {at: hub, every: {exponential: 20ms}, content: {event: {t: 1}}}
+  wire.us: {at: hub, every: {exponential: 20ms}, content: {event: {t: 1}}}
+subscribers:
+  arch: {at: hub, wants: {t: 1}}
+  arch.ive: {at: hub, wants: {t: 1}}
+"""
+    )
+    foretold = outcome("predicted", **{"arch": 0.99, "arch.ive": 0.99})
+    found = learnt()
+    paths = {"publishers.ann.rate": "publishers.wire.eu.rate"}
+    paths["brokers.hub.service"] = "subscribers.arch.ive.link.delay"
+    rows = found.parameters.assign(path=found.parameters["path"].map(paths))
+    look = a_look(
+        known=Known(system=twins, expected=foretold), found=replace(found, parameters=rows),
+        stretches=stretches(**{"arch": 0.0, "arch.ive": 0.99}),
+    )  # fmt: skip
+    assert named(look) == [
+        ("changed", ("arch",), "subscriber receives next to nothing any more"),
+        ("changed", ("wire.us",), "publisher has fallen silent"),
+        ("changed", ("arch.ive",), "link arch.ive is slower"),
+    ]
 
 
 def test_what_is_down_is_named_and_why_others_get_nothing():

@@ -19,6 +19,8 @@ from tidings.cli.commands import run
 from tidings.errors import InvalidTracesError
 from tidings.watching import closing, staging
 from tidings.watching.closing import Closing
+from tidings.watching.file_problems import file_problems
+from tidings.watching.rounds import WatchPlan
 from tidings.watching.staging import Staging, table_of
 from tidings.watching.stream import take_new_files
 
@@ -151,20 +153,6 @@ def test_what_cannot_be_counted_is_set_aside_and_told(spark, place):
     assert not (folder / "batch-0").exists()
 
 
-class Killed(BaseException):
-    """As if the process were no more."""
-
-
-KILLS = {
-    "before a batch is in place": (staging.os, "rename", 1),
-    "before its record is on the disk": (staging, "keep_below", 1),
-    "after it is in place": (staging, "keep_on_disk", 1),
-    "before the store changes": (closing, "add_traces", 1),
-    "after the store has changed": (staging.Staging, "forget", 2),
-    "while rows are forgotten": (staging.shutil, "rmtree", 5),
-}
-
-
 @pytest.fixture
 def without_spark(monkeypatch):
     """Rows written and read by pandas: quicker, where only the order of steps matters."""
@@ -187,6 +175,101 @@ def without_spark(monkeypatch):
 
     monkeypatch.setattr(staging, "_write", put)
     monkeypatch.setattr(Staging, "rows", rows)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_rows_from_long_before_all_others_begin_nothing(place):
+    """One row of 1970 and one of last year, beside a minute of others; old rows alone are good."""
+    rules, folder, counted = place
+    seconds = [0.5 + 0.5 * n for n in range(19)]
+    dirty = events(*seconds, 13.0)
+    for at_ns in (5, EPOCH_NS - 365 * 86_400 * SECOND_NS):
+        for table, rows in dirty.items():
+            time, bad = staging.TIMES[table], rows.tail(1).assign(event=f"bad{at_ns}")
+            bad = bad.assign(**{each: at_ns for each in ("left_ns", time) if each in bad})
+            dirty[table] = pd.concat([rows, bad] if table != "hops" else [rows])
+    look(None, place, 0, write(rules.source, 0, dirty, PARQUET))
+    ((window, _),) = counted
+    assert window.from_ns == EPOCH_NS + SECOND_NS // 2
+    for table in ("publications", "deliveries"):
+        assert counted_events(place, table) == [sorted(f"e{each:g}" for each in seconds)]
+    waiting = Staging(folder)
+    assert waiting.strays() == 4
+    kept = pd.concat(map(pd.read_parquet, (folder / "batch-0" / "early").rglob("*.parquet")))
+    assert set(kept["event"].str[:3]) == {"bad"}
+    look(None, place, 1, write(rules.source, 1, events(23.0), PARQUET))
+    assert waiting.strays() == 4  # never removed
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_most_rows_decide_what_is_long_before(place):
+    """Two recordings with days between them, both as large: both are counted."""
+    rules, _, counted = place
+    two = events(0.5, 3.0, 8.0, 3 * 86_400.0, 3 * 86_400.0 + 1.0, 3 * 86_400.0 + 13.0)
+    now_ns = NOW_NS + 4 * 86_400 * SECOND_NS
+    waiting = Staging(place[1])
+    files = write(rules.source, 0, two, PARQUET)
+    batch = waiting.take(None, 0, files, rules.limits(now_ns))
+    rules.close(None, waiting, batch, lambda _: None)
+    assert counted[0][0].from_ns == EPOCH_NS + SECOND_NS // 2
+    assert waiting.strays() == 0
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_parts_of_another_length_are_refused_while_rows_wait(place):
+    """Folders of periods are numbered: under another length they would be of other times."""
+    rules, folder, _ = place
+    look(None, place, 0, write(rules.source, 0, events(0.5, 13.0), PARQUET))
+    Staging(folder).check_period(rules.period_ns)
+    rules = replace(rules, period_s=4.0)
+    shorter = WatchPlan(closing=rules, system=None, name="", folder=folder.parent)
+    assert shorter.staged == folder
+    with pytest.raises(InvalidTracesError, match=r"wait here in parts of 10 s.* give --part 10s"):
+        shorter.check()
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_files_that_change_after_they_were_read_are_named(place):
+    rules, folder, _ = place
+    files = write(rules.source, 0, events(0.5), PARQUET)
+    look(None, place, 0, files)
+    assert Staging(folder).changed_files() == {}
+    with (rules.source / "hops" / "0.parquet").open("ab") as grown:
+        grown.write(b"more")
+    size = (rules.source / "hops" / "0.parquet").stat().st_size
+    assert Staging(folder).changed_files() == {files[1]: size}
+    look(None, place, 1, write(rules.source, 1, events(3.0), PARQUET))
+    assert Staging(folder).changed_files() == {files[1]: size}  # its rows still wait
+    (rules.source / "hops" / "0.parquet").unlink()  # as one may what was taken in
+    assert Staging(folder).changed_files() == {}
+
+
+def test_files_that_are_passed_over_are_told_of():
+    refused = {f"/in/hops/{name}.csv": "torn" for name in "abcd"}
+    strange = ["/in/spans-1.jsonl", "/in/hop/1.csv"]
+    left, spans, others, changed = file_problems(refused, strange, ["/in/hops/e.jsonl"])
+    assert "/in/hops/a.csv (torn); " in left
+    assert left.endswith("and 1 more")
+    assert "tidings import otlp /in --to" in spans
+    assert "/in/hop/1.csv; wants names such as hops/" in others
+    assert changed.startswith("changed after they were read: /in/hops/e.jsonl")
+    assert list(file_problems({}, [], [])) == []
+    batch = staging.MicroBatch(number=0, files=(*strange, "/in/hops/1.csv"))
+    assert batch.strange == strange
+
+
+class Killed(BaseException):
+    """As if the process were no more."""
+
+
+KILLS = {
+    "before a batch is in place": (staging.os, "rename", 1),
+    "before its record is on the disk": (staging, "keep_below", 1),
+    "after it is in place": (staging, "keep_on_disk", 1),
+    "before the store changes": (closing, "add_traces", 1),
+    "after the store has changed": (staging.Staging, "forget", 2),
+    "while rows are forgotten": (staging.shutil, "rmtree", 5),
+}
 
 
 @pytest.mark.parametrize("kill", KILLS.values(), ids=KILLS)

@@ -120,11 +120,11 @@ def watch(
     if slo is not None:
         known = with_objectives(known, read_objectives(slo))
     from tidings.watching.closing import Closing
-    from tidings.watching.rounds import WatchPlan, watching
+    from tidings.watching.rounds import WATCH_FOLDER, WatchPlan, watching
     from tidings.watching.rounds import watch as watch_on
     from tidings.watching.telling import Webhook
 
-    folder = state or store / "watch"
+    folder = state or store / WATCH_FOLDER
     place, feed = fed_from(source, folder / "incoming", credentials)
     plan = WatchPlan(
         closing=Closing(
@@ -143,7 +143,7 @@ def watch(
         every_s=options.seconds(every),
         window_s=options.seconds(window),
     )
-    plan.closing.parts()  # refused before Spark takes its time to start, if at all
+    plan.check()  # refused before Spark takes its time to start, if at all
     for_s = None if time is None else options.seconds(time)
     hook = None if webhook is None else Webhook(webhook, lambda text: console.warn((text,)))
 

@@ -23,7 +23,8 @@ from tidings.running.nats_pages import connect, user_of
 _TIMEOUT_S = 5.0
 _MOST_MESSAGES, _MOST_BYTES = 10_000, 16 * 2**20  # of a piece
 _AT_A_TIME = 500  # messages asked for
-_STREAM = "stream"
+_GROWING, _ANEW, _MISSING = "growing", "anew", "missing"  # how a file is found
+_STREAM, _CREATED = "stream", "created"  # keys of pieces: of messages, and when it was created
 
 
 class Fetching(Protocol):
@@ -95,19 +96,28 @@ class StreamSource:
             await client.close()
 
     async def _read(self, jetstream: Any, inbox: Inbox) -> str:
-        state = (await jetstream.stream_info(self._name)).state
+        info = await jetstream.stream_info(self._name)
+        state, told = info.state, []
+        created_ns = round(info.created.timestamp() * 1e6) * 1000
+        known_ns = inbox.reached(_CREATED)
+        if inbox.reached(_STREAM) > state.last_seq + 1 or 0 < known_ns < created_ns:
+            inbox.begin_anew(_STREAM)
+            told.append(
+                f"the stream {self._name} has begun anew and is read from its beginning; what was "
+                "not read of the old one is lost"
+            )
+        if known_ns < created_ns:
+            inbox.put(_CREATED, 0, created_ns, {})
         known = inbox.reached(_STREAM)
         begin, end = max(known, state.first_seq, 1), state.last_seq + 1
-        if end < known:
-            return (
-                f"the stream {self._name} has begun anew; watch it with a new --state and --store"
-            )
         if begin < end:
             await self._read_between(jetstream, inbox, begin, end)
         gone = state.first_seq - known
         if known and gone > 0:
-            return f"{gone} messages of the stream {self._name} were gone before they were read"
-        return ""
+            told.append(
+                f"{gone} messages of the stream {self._name} were gone before they were read"
+            )
+        return "; ".join(told)
 
     async def _read_between(self, jetstream: Any, inbox: Inbox, begin: int, end: int) -> None:
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
@@ -123,7 +133,10 @@ class StreamSource:
         rows: dict[str, list[bytes]] = {}
         at, messages, size = begin, 0, 0
         while at < end:
-            for message in await consumer.fetch(_AT_A_TIME, timeout=_TIMEOUT_S):
+            waiting = (await consumer.consumer_info()).num_pending
+            if not waiting:
+                at = end  # the rest was deleted
+            for message in await consumer.fetch(_AT_A_TIME, timeout=_TIMEOUT_S) if waiting else ():
                 if at >= end:
                     break
                 _add(rows, message.subject, message.data)
@@ -144,8 +157,9 @@ def _add(rows: dict[str, list[bytes]], subject: str, data: bytes) -> None:
 class WebFiles:
     """Files of rows in JSON, one a line, that grow on a web server: ``PATH/hops.jsonl`` and so on.
 
-    Only what is new is asked for, by ``Range``. Offsets are bytes, of every table its own; a line
-    that has not ended is left for the next time.
+    Only what is new is asked for, by ``Range``, and the byte before it. Offsets are bytes, of every
+    table its own; a line that has not ended is left for the next time. Where that byte ends no line
+    any more, or is not there, the file is another one, and read from its beginning.
     """
 
     def __init__(self, url: str) -> None:
@@ -161,33 +175,49 @@ class WebFiles:
 
     def fetch(self, inbox: Inbox) -> str:
         """Fetch what has been added to the files of all tables; one at least must be there."""
-        there = [table for table in TRACE_TABLES if self._fetch_table(inbox, table)]
-        return "" if there else f"{self._base} has none of the files of trace tables, as hops.jsonl"
+        found = {table: self._fetch_table(inbox, table) for table in TRACE_TABLES}
+        anew = [f"{table}.jsonl" for table, of in found.items() if of == _ANEW]
+        if anew:
+            return (
+                f"{', '.join(anew)} of {self._base} began anew and is read from its beginning; "
+                "what was not read of the old one is lost"
+            )
+        if set(found.values()) == {_MISSING}:
+            return f"{self._base} has none of the files of trace tables, as hops.jsonl"
+        return ""
 
-    def _fetch_table(self, inbox: Inbox, table: str) -> bool:
+    def _fetch_table(self, inbox: Inbox, table: str) -> str:
+        """Fetch what is new in a file; gives how it was found."""
+        how = _GROWING
         while True:
             begin = inbox.reached(table)
-            body = self._read(f"{table}.jsonl", begin)
+            body = self._read(f"{table}.jsonl", max(begin - 1, 0))
             if body is None:
-                return False
+                return _MISSING
+            if begin:
+                if body[:1] != b"\n":
+                    inbox.begin_anew(table)
+                    how = _ANEW
+                    continue
+                body = body[1:]
             whole = body[: body.rfind(b"\n") + 1]
             if not whole:
                 if len(body) >= _MOST_BYTES:
                     raise EngineError(f"{self._base}/{table}.jsonl has a line without an end")
-                return True
+                return how
             inbox.put(table, begin, begin + len(whole), {f"{table}.jsonl": whole})
 
     def _read(self, file: str, begin: int) -> bytes | None:
         """Read bytes of a file from an offset on, so many at most; None: there is no such file."""
         address = f"{self._base}/{file}"
-        wanted = {"Range": f"bytes={begin}-{begin + _MOST_BYTES - 1}"}
+        wanted = {"Range": f"bytes={begin}-{begin + _MOST_BYTES}"}
         request = urllib.request.Request(address, headers=self._headers | wanted)
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 skipped = 0 if answer.status == 206 else begin
                 while skipped:  # a server that knows no ranges gives the whole file
                     skipped -= len(answer.read(min(skipped, _MOST_BYTES))) or skipped
-                return bytes(answer.read(_MOST_BYTES))
+                return bytes(answer.read(_MOST_BYTES + 1))
         except urllib.error.HTTPError as problem:
             if problem.code == 404:
                 return None

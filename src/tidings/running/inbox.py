@@ -2,7 +2,9 @@
 
 A piece is a folder ``KEY-BEGIN-END``: rows and the offset after them appear together, by one
 renaming. Whoever is killed goes on from where the last piece ends: nothing is lost and nothing is
-there twice. Offsets are whatever the source counts by, messages or bytes.
+there twice. Offsets are whatever the source counts by, messages or bytes. A source that begins anew
+counts from 0 again: the pieces' own offsets go on, and an empty piece ``KEYanew-BEGIN-END`` says
+from where on they are of the new one.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 
 from tidings.model.writing import keep_below, keep_on_disk
 
+_ANEW = "anew"
 _PIECE = re.compile(r"([a-z]+)-(\d{20})-(\d{20})")
 
 
@@ -30,11 +33,18 @@ class Inbox:
 
     def reached(self, key: str) -> int:
         """Find where the next piece of this key begins; 0 where none has been read."""
-        ends = [int(piece[3]) for piece in self._pieces() if piece[1] == key]
-        return max(ends, default=0)
+        return self._end(key) - self._end(key + _ANEW)
+
+    def begin_anew(self, key: str) -> None:
+        """Count the offsets of a key from 0 again, as its source does."""
+        self._put(key + _ANEW, self._end(key + _ANEW), self._end(key), {})
 
     def put(self, key: str, begin: int, end: int, files: Mapping[str, bytes]) -> None:
         """Put a piece in place, in one step; it may have no files, and only say how far it is."""
+        before = self._end(key + _ANEW)
+        self._put(key, before + begin, before + end, files)
+
+    def _put(self, key: str, begin: int, end: int, files: Mapping[str, bytes]) -> None:
         name = f"{key}-{begin:020d}-{end:020d}"
         draft = self.folder / f".{name}"
         draft.mkdir()
@@ -52,8 +62,11 @@ class Inbox:
         """Remove pieces that have been taken in; the last of each key stays, as it says how far."""
         for name in taken:
             piece = _PIECE.fullmatch(name)
-            if piece is not None and int(piece[3]) < self.reached(piece[1]):
+            if piece is not None and int(piece[3]) < self._end(piece[1]):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _end(self, key: str) -> int:
+        return max((int(piece[3]) for piece in self._pieces() if piece[1] == key), default=0)
 
     def _pieces(self) -> list[re.Match[str]]:
         names = sorted(each.name for each in self.folder.iterdir())

@@ -156,6 +156,9 @@ def _stream(health: Health) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "tidings_set_aside_rows", "Rows that could not be read", value=health.set_aside_rows
     )
+    yield CounterMetricFamily(
+        "tidings_refused_files", "Files that could not be read", value=health.refused_files
+    )
 
 
 def _gauge(name: str, help_text: str, value: float) -> Metric:

@@ -103,6 +103,8 @@ class Closing:
         A period is due when the newest publication is a margin beyond its end.
         """
         counted_ns = self.counted_until_ns()
+        if not counted_ns:
+            staging.set_strays_aside(self.period_ns)
         due_ns = latest.newest_ns - round(self.margin_s * 1e9)
         until_ns = due_ns // self.period_ns * self.period_ns
         begin_ns = counted_ns or self._begin_ns(staging)

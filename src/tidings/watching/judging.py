@@ -7,7 +7,7 @@ with Student's t, of as many degrees of freedom as there are batches but one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,15 +191,24 @@ _LEAST = {
 }  # fmt: skip
 
 
+def owners(values: Mapping[str, Value], section: str, field: str) -> Iterator[tuple[str, Value]]:
+    """Yield whom each value of a field of a section is of, and the value.
+
+    >>> values = {"publishers.wire.eu.rate": Value(value=1.0)}
+    >>> [name for name, _ in owners(values, "publishers", "rate")]  # names may have dots
+    ['wire.eu']
+    """
+    begin, end = f"{section}.", f".{field}"
+    for path, value in values.items():
+        if path.startswith(begin) and path.endswith(end):
+            yield path[len(begin) : -len(end)], value
+
+
 def find_silent(
     reference: Mapping[str, Value], heard: Collection[str], watched_s: float, looks_per_day: float
 ) -> list[str]:
     """Find publishers of whom nothing came, though by their rate something must have."""
-    rates = {
-        path.split(".")[1]: value.value
-        for path, value in reference.items()
-        if path.startswith("publishers.") and _kind(path) == "rate"
-    }
+    rates = {name: value.value for name, value in owners(reference, "publishers", "rate")}
     level = FALSE_ALARMS / max(len(rates) * looks_per_day, 1.0)
     return [
         name
@@ -227,14 +236,12 @@ def find_cut_off(found: Mapping[str, Value], reference: Mapping[str, Value]) -> 
 
     What was measured of them may reach back to when they still got everything.
     """
+    known = owners(reference, "subscribers", "link.reliability")
+    lossy = {name for name, value in known if value.value < LASTING}
     return [
-        path.split(".")[1]
-        for path, now in found.items()
-        if path.startswith("subscribers.")
-        and path.endswith(".link.reliability")
-        and now.count >= LEAST_COUNT
-        and now.value <= NEXT_TO_NOTHING
-        and (path not in reference or reference[path].value >= LASTING)
+        name
+        for name, now in owners(found, "subscribers", "link.reliability")
+        if now.count >= LEAST_COUNT and now.value <= NEXT_TO_NOTHING and name not in lossy
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from tidings.characterisation.count.store import StorePart, locked
 from tidings.characterisation.fit.fitted import Characterisation
-from tidings.characterisation.fit.quality import SET_ASIDE
+from tidings.characterisation.fit.quality import unusable_rows
 from tidings.characterisation.stored import characterise_store
-from tidings.errors import EngineError, InvalidTracesError, TidingsError
+from tidings.errors import EngineError, InvalidTracesError, StoreInUseError, TidingsError
 from tidings.model import reading
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
@@ -28,6 +28,7 @@ from tidings.model.system import System
 from tidings.planning.budget import explain
 from tidings.prediction.predict import predict
 from tidings.watching.closing import Closing
+from tidings.watching.file_problems import file_problems
 from tidings.watching.measuring import MEASURED_FILE, Ledger, NowAndBefore, measure, newest_counters
 from tidings.watching.shares import WINDOWS_S
 from tidings.watching.staging import MicroBatch, Staging
@@ -37,6 +38,7 @@ from tidings.watching.stream import take_new_files
 from tidings.watching.telling import Tell, advice, turned
 
 FITTED_FILE = "fitted.yaml"
+WATCH_FOLDER = "watch"  # of a store, where the state is by default
 PREDICT_S = 10.0  # CPU seconds of simulation for a prediction, at most
 
 
@@ -67,6 +69,16 @@ class WatchPlan:
     refit_s: float = 3600.0
     most_files: int = 1000
 
+    @property
+    def staged(self) -> Path:
+        """The folder of rows that wait to be counted."""
+        return self.folder / "staged"
+
+    def check(self) -> None:
+        """Raise if the store or the rows that wait were made by other rules."""
+        self.closing.parts()
+        Staging(self.staged).check_period(self.closing.period_ns)
+
 
 @dataclass(slots=True, kw_only=True)
 class Watcher:
@@ -88,14 +100,24 @@ class Watcher:
     _longer: Characterisation | None = field(init=False, default=None)  # of the last hour
     _down: dict[str, int] = field(init=False, default_factory=dict)  # components, since when
     _queues: NowAndBefore = field(init=False, default=({}, {}))
-    _problem: str = field(init=False, default="")
+    _unmeasured: bool = field(init=False, default=False)  # whether a part waits to be measured
+    _set_aside: tuple[int, int] = field(init=False, default=(0, 0))  # rows, in parts up to when
+    _strays: int = field(init=False, default=0)  # rows from long before all others
+    _changed: dict[str, int] = field(init=False, default_factory=dict)  # files, and their sizes
+    _problems: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self._staging = Staging(self.plan.folder / "staged")
+        self.plan.check()
+        self._staging = Staging(self.plan.staged)
+        self._strays = self._staging.strays()
         longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
         self._ledger = Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
         before = read_state(self.plan.folder)
-        self._alarms = () if before is None else before.alarms
+        if before is not None:
+            health = before.health
+            self._alarms = before.alarms
+            if health.set_aside_until_ns:  # else of a version that counted the newest part alone
+                self._set_aside = health.set_aside_rows, health.set_aside_until_ns
         self._fitted = self.plan.system_file
         self._predicted = self._foretold(self.plan.system)
         self._known = Known(system=self.plan.system, expected=self._predicted)
@@ -105,17 +127,21 @@ class Watcher:
 
     def round(self) -> State:
         """Take in, count and judge all that is new; gives the state, which is also written."""
-        started, self._problem = time.monotonic(), ""
+        started, self._problems = time.monotonic(), []
         latest = self._take_in()
-        window = None
-        if latest is not None:
-            window = self.plan.closing.close(self.spark, self._staging, latest, self.progress)
-        is_new = window is not None and self._measure()
-        if window is not None:  # after measuring, which asks for batches as they were counted
+        has_closed = latest is not None and self._close(latest)
+        is_new = (has_closed or self._unmeasured) and self._measure()
+        self._unmeasured = (has_closed or self._unmeasured) and not is_new
+        if is_new:  # after measuring, which asks for batches as they were counted
             self._compact()
         state = self._judge(latest, started, is_new=is_new)
         write_state(self.plan.folder, state)
         return state
+
+    def _say(self, problem: str) -> None:
+        """Tell of something in the state of this round."""
+        if problem and problem not in self._problems:
+            self._problems.append(problem)
 
     def _take_in(self) -> MicroBatch | None:
         """Stage the rows of all new files; gives the latest batch there has ever been."""
@@ -124,16 +150,18 @@ class Watcher:
         if feed is not None:
             self.progress("fetching")
             try:
-                self._problem = feed.fetch()
+                self._say(feed.fetch())
             except EngineError as problem:
-                self._problem = str(problem)  # asked again the next time
+                self._say(str(problem))  # asked again the next time
         limits = self.plan.closing.limits(time.time_ns())
+        refused: dict[str, str] = {}
+        strange: list[str] = []
 
         def take(number: int, files: list[str]) -> None:
             self.progress(f"taking in {len(files)} files")
             batch = self._staging.take(self.spark, number, files, limits)
-            for file, why in batch.refused.items():
-                self._problem = f"{file} cannot be read and is left out: {why}"
+            refused.update(batch.refused)
+            strange.extend(batch.strange)
 
         take_new_files(
             self.spark,
@@ -144,7 +172,27 @@ class Watcher:
         )
         if feed is not None:
             feed.clear()  # the stream has handed over all files that were there when it began
+        known, self._changed = self._changed, self._staging.changed_files()
+        changed = [file for file, size in self._changed.items() if known.get(file) != size]
+        for said in file_problems(refused, strange, changed):
+            self._say(said)
         return self._staging.latest()
+
+    def _close(self, latest: MicroBatch) -> bool:
+        """Count all periods that are due; whether there were any and the store was free."""
+        try:
+            window = self.plan.closing.close(self.spark, self._staging, latest, self.progress)
+        except StoreInUseError as problem:
+            self._say(f"nothing is counted until the next look: {problem}")
+            return False
+        strays = self._staging.strays()
+        if strays > self._strays:
+            self._say(
+                "rows dated a day or more before all others are set aside: "
+                f"{strays - self._strays}, kept in {self._staging.folder}/batch-*/early"
+            )
+            self._strays = strays
+        return window is not None
 
     def _measure(self) -> bool:
         """Fit the newest part, and measure what became of events since; whether that was done."""
@@ -157,13 +205,27 @@ class Watcher:
             self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
             self._down = closing.down_since()
             self._queues = newest_counters(store, parts)
+            self._count_set_aside(parts)
             if stretch is not None:
                 ledger.add(stretch)
             self._refit_in_time(parts)
         except InvalidTracesError as problem:
-            self._problem = f"nothing can be measured: {problem}"
+            self._say(f"nothing can be measured: {problem}")
             return False
         return True
+
+    def _count_set_aside(self, parts: Sequence[StorePart]) -> None:
+        """Add the rows that nobody can use, of all parts that were counted since this was done."""
+        assert self._found is not None
+        rows, until_ns = self._set_aside
+        new = [part for part in parts if part.from_ns >= until_ns]
+        if not new:
+            return
+        found = self._found
+        if len(new) > 1:
+            store, since_ns = self.plan.closing.store, new[0].from_ns
+            found = characterise_store(store, self.plan.system, since_ns=since_ns)
+        self._set_aside = rows + unusable_rows(found.quality), parts[-1].until_ns
 
     def _compact(self) -> None:
         """Keep the store small; if somebody is reading it, the next time."""
@@ -171,7 +233,7 @@ class Watcher:
         try:
             self.plan.closing.compact(self.spark, self.progress)
         except InvalidTracesError as problem:
-            self._problem = f"old parts stay as they are for now: {problem}"
+            self._say(f"old parts stay as they are for now: {problem}")
 
     def _judge(self, latest: MicroBatch | None, started: float, *, is_new: bool) -> State:
         """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
@@ -208,7 +270,7 @@ class Watcher:
         margin_s = self.plan.closing.margin_s
         late = [] if self._found is None else travelled_longer(self._found, margin_s)
         if late:
-            self._problem = (
+            self._say(
                 f"events to {', '.join(late[:3])} travelled longer than the margin of "
                 f"{margin_s:g} s: such events may count as lost; watch with a longer --margin and "
                 "a new --store"
@@ -228,13 +290,15 @@ class Watcher:
             health=Health(
                 batch=-1 if latest is None else latest.number,
                 rows=0 if latest is None else latest.rows,
-                late_rows=0 if latest is None else latest.late_rows,
-                set_aside_rows=_set_aside(self._found),
+                late_rows=self._strays + (0 if latest is None else latest.late_rows),
+                set_aside_rows=self._set_aside[0],
+                set_aside_until_ns=self._set_aside[1],
+                refused_files=0 if latest is None else latest.refused_files,
                 batch_s=time.monotonic() - started,
                 trigger_s=self.plan.every_s,
                 behind_s=0.0 if newest_ns < 0 else (now_ns - newest_ns) / 1e9,
                 fitted_ns=self._fitted_ns,
-                problem=self._problem,
+                problem="; ".join(self._problems),
             ),
         )
 
@@ -255,7 +319,7 @@ class Watcher:
         try:
             reading.save(system, path)
         except TidingsError as problem:
-            self._problem = f"the fitted system cannot be kept: {problem}"
+            self._say(f"the fitted system cannot be kept: {problem}")
             return
         self._fitted, self._fitted_ns, self._known_ns = str(path), at_ns, at_ns
         self._predicted = self._foretold(system) or self._predicted
@@ -265,7 +329,7 @@ class Watcher:
         try:
             return predict(system, causes=True, delays=False, error_bars=True, seconds=PREDICT_S)
         except TidingsError as problem:
-            self._problem = f"nothing can be predicted: {problem}"
+            self._say(f"nothing can be predicted: {problem}")
             return None
 
     def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
@@ -276,7 +340,7 @@ class Watcher:
         try:
             budget = explain(self._found.system)
         except TidingsError as problem:
-            self._problem = f"nothing can be advised: {problem}"
+            self._say(f"nothing can be advised: {problem}")
             return begun
         cause = budget.totals[0][0].words if budget.totals else ""
         return tuple(
@@ -300,8 +364,11 @@ class Watcher:
 def watching(
     plan: WatchPlan, spark: SparkSession, tell: Tell, progress: Progress
 ) -> Iterator[Watcher]:
-    """Yield a watcher with its state folder to itself."""
-    with locked(plan.folder, alone=True):
+    """Yield a watcher with its state folder to itself, and with the watching of its store."""
+    places = {plan.folder.resolve(), (plan.closing.store / WATCH_FOLDER).resolve()}
+    with ExitStack() as held:
+        for place in sorted(places):
+            held.enter_context(locked(place, alone=True))
         yield Watcher(plan=plan, spark=spark, tell=tell, progress=progress)
 
 
@@ -316,10 +383,3 @@ def watch(
         if once or (for_s is not None and due - begun >= for_s):
             return
         time.sleep(max(due - time.monotonic(), 0.0))
-
-
-def _set_aside(found: Characterisation | None) -> int:
-    if found is None:
-        return 0
-    rows = found.quality
-    return int(rows.loc[rows["fate"] == SET_ASIDE, "rows"].sum())

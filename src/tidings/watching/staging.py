@@ -4,6 +4,7 @@ Every micro-batch becomes a folder ``batch-7/TABLE/period=28333333/…parquet``,
 step with a record of the files that it came from: a batch that comes again is known by its number
 and taken once. A row belongs to the period in which it happened. Rows of periods that are counted
 already have come too late: they stay in ``late/`` of their batch, and are never lost nor counted.
+So do rows in ``early/`` that are dated long before all others when the first period is counted.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet
@@ -31,6 +34,7 @@ from tidings.traces.canonical import canonical
 from tidings.traces.places import TablePlace, kind_of_name
 from tidings.traces.quarantine import UNREADABLE
 from tidings.traces.reading import open_table
+from tidings.traces.window import DAY_NS
 
 # When each row happened.
 TIMES = {
@@ -38,9 +42,14 @@ TIMES = {
     "probes": "sent_ns", "states": "at_ns", "sessions": "at_ns", "subscriptions": "at_ns",
     "utilisation": "until_ns", "levels": "at_ns",
 }  # fmt: skip
-_RECORD, _LATE, _PERIOD = "batch.json", "late", "period"
+_RECORD, _LATE, _EARLY, _PERIOD = "batch.json", "late", "early", "period"
 _TIMELESS = -1  # the period of rows that do not say when
+_GONE = -1  # the size of a file that is no longer there
 _BATCH = re.compile(r"batch-(\d+)")
+# Tables whose rows tell when something was going on; changes of others hold until the next one.
+_HAPPENING = ("publications", "hops", "deliveries", "probes", "utilisation", "levels")
+_HOLE_NS = DAY_NS  # without any row, after which few rows before are of a clock that is wrong
+_FEW = 0.1  # of all rows; or a single one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +58,19 @@ class MicroBatch:
 
     number: int
     files: tuple[str, ...]
+    sizes: tuple[int, ...] = ()  # of the files, in bytes, before they were read
+    period_ns: int = 0  # how long its periods are; 0: nobody wrote it down
     rows: int = 0
     late_rows: int = 0  # so far: of periods that were counted already, or of times to come
     refused: Mapping[str, str] = field(default_factory=dict)  # files that cannot be read, and why
     refused_files: int = 0  # so far
     newest_ns: int = -1  # the latest publication so far
     tables: tuple[str, ...] = ()  # seen so far
+
+    @property
+    def strange(self) -> list[str]:
+        """List files that belong to no table: nothing was read of them."""
+        return [file for file in self.files if table_of(file) is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +87,10 @@ class Staging:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        for each in folder.iterdir():
-            if each.name.startswith("."):  # begun by a run that was killed
-                shutil.rmtree(each)
 
     def latest(self) -> MicroBatch | None:
         """Read the batch that came last; None before the first."""
-        numbers = [int(found[1]) for each in self.folder.iterdir() if (found := _is_batch(each))]
+        numbers = [_batch_number(each) for each in self._batches()]
         return self._read(max(numbers)) if numbers else None
 
     def take(
@@ -86,6 +98,7 @@ class Staging:
     ) -> MicroBatch:
         """Take the rows of some files in as a batch; what was taken in before is left as it is."""
         files = sorted(files)
+        sizes = tuple(map(_size, files))
         before = self.latest()
         if before is not None and before.number >= number:
             known = self._read(number) if self._place(number).exists() else before
@@ -97,16 +110,69 @@ class Staging:
                 )
             return before
         draft = self.folder / f".batch-{number}"
-        draft.mkdir()
+        if draft.exists():  # begun by a run that was killed: its batch comes again
+            shutil.rmtree(draft)
+        draft.mkdir(parents=True)
         refused = _write(spark, files, draft, limits.period_ns)
         batch = _sorted_out(draft, limits, MicroBatch(
-            number=number, files=tuple(files), refused=refused
+            number=number, files=tuple(files), sizes=sizes, refused=refused
         ), before)  # fmt: skip
         (draft / _RECORD).write_text(json.dumps(asdict(batch)), encoding="utf-8")
         keep_below(draft)
         os.rename(draft, self._place(number))
         keep_on_disk(self.folder)
         return batch
+
+    def check_period(self, period_ns: int) -> None:
+        """Raise if rows wait in periods of another length: their folders would mean other times."""
+        newest = self.latest()
+        if newest is not None and newest.period_ns not in (0, period_ns):
+            was_s = newest.period_ns / 1e9
+            raise InvalidTracesError(
+                f"{self.folder}: rows wait here in parts of {was_s:g} s, but parts are "
+                f"{period_ns / 1e9:g} s long; give --part {was_s:g}s, or a new --state and --store"
+            )
+
+    def changed_files(self) -> dict[str, int]:
+        """Find files that have another size than when they were read, and that size in bytes.
+
+        Of batches of which rows wait, and of the newest one.
+        """
+        newest = self.latest()
+        waiting = [
+            self._read(_batch_number(each))
+            for each in self._batches()
+            if any((each / table).is_dir() for table in TIMES)
+        ]
+        return {
+            file: now
+            for batch in ([newest] if newest is not None else []) + waiting
+            for file, size in zip(batch.files, batch.sizes, strict=False)
+            if (now := _size(file)) not in (size, _GONE)
+        }
+
+    def set_strays_aside(self, period_ns: int) -> None:
+        """Move rows dated long before all others out of the way: nothing begins with them.
+
+        Before there is a first part nothing tells what is too late, so that the others decide: few
+        rows, a tenth of all at most, with a hole behind them of a day or more, in which nothing
+        happened, that is longer than all that comes after it.
+        """
+        places = [each for table in _HAPPENING for each in self._periods(table)]
+        counts: Counter[int] = Counter()
+        for path, number in places:
+            counts[number] += _rows(path)
+        until = _end_of_strays(counts, -(-_HOLE_NS // period_ns))
+        for path, number in places:
+            if number < until:
+                aside = path.parents[1] / _EARLY / path.parent.name
+                aside.mkdir(parents=True, exist_ok=True)
+                os.rename(path, aside / path.name)
+                keep_on_disk(aside)
+
+    def strays(self) -> int:
+        """Count the rows that were set aside as dated long before all others."""
+        return sum(_rows(path) for path in self.folder.glob(f"batch-*/{_EARLY}/*/{_PERIOD}=*"))
 
     def rows(self, spark: SparkSession, table: str, until_ns: int, period_ns: int) -> DataFrame:
         """Read the rows of a table that wait and are of periods before a moment; perhaps none."""
@@ -144,7 +210,8 @@ class Staging:
                 shutil.rmtree(batch)
 
     def _batches(self) -> list[Path]:
-        return [each for each in sorted(self.folder.iterdir()) if _is_batch(each)]
+        there = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return [each for each in there if _BATCH.fullmatch(each.name)]
 
     def _periods(self, table: str) -> list[tuple[Path, int]]:
         found = [path for batch in self._batches() for path in (batch / table).glob(f"{_PERIOD}=*")]
@@ -157,8 +224,8 @@ class Staging:
         path = self._place(number) / _RECORD
         try:
             document = json_text.parse(read_text(path))
-            texts = {name: tuple(document[name]) for name in ("files", "tables")}
-            return MicroBatch(**{**document, **texts})
+            lists = {name: tuple(each) for name, each in document.items() if isinstance(each, list)}
+            return MicroBatch(**{**document, **lists})
         except (OSError, ValueError, LookupError, TypeError) as problem:
             raise InvalidTracesError(
                 f"{path}: cannot be read ({problem}); watch with a new --state"
@@ -245,9 +312,13 @@ def _sorted_out(
     counted = -(-limits.counted_until_ns // limits.period_ns)  # periods before this are counted
     ahead = limits.now_ns // limits.period_ns
     periods = [path for table in TIMES for path in (draft / table).glob(f"{_PERIOD}=*")]
-    open_ones = [n for n in map(_number, periods) if counted <= n <= ahead]
-    timeless = min(open_ones, default=max(counted, old.newest_ns // limits.period_ns, 0))
     rows, late = {path: _rows(path) for path in periods}, 0
+    open_ones: Counter[int] = Counter()
+    for path, count in rows.items():
+        if counted <= _number(path) <= ahead:
+            open_ones[_number(path)] += count
+    otherwise = max(counted, old.newest_ns // limits.period_ns, 0)
+    timeless = max(open_ones, key=open_ones.__getitem__, default=otherwise)  # where most rows are
     for path in periods:
         number = _number(path)
         if number == _TIMELESS:
@@ -261,6 +332,8 @@ def _sorted_out(
     return MicroBatch(
         number=batch.number,
         files=batch.files,
+        sizes=batch.sizes,
+        period_ns=limits.period_ns,
         refused=batch.refused,
         rows=sum(rows.values()),
         late_rows=old.late_rows + late,
@@ -268,6 +341,23 @@ def _sorted_out(
         newest_ns=max([old.newest_ns, *newest]),
         tables=tuple(dict.fromkeys((*old.tables, *seen))),
     )
+
+
+def _end_of_strays(counts: Mapping[int, int], hole: int) -> int:
+    """Find the first period that is not of strays, given how many rows each has; 0: none are.
+
+    >>> _end_of_strays({0: 1, 5000: 40, 5001: 60}, hole=1440)
+    5000
+    >>> _end_of_strays({0: 50, 5000: 40, 5001: 60}, hole=1440)
+    0
+    """
+    numbers, whole, before, end = sorted(counts), sum(counts.values()), 0, 0
+    for number, after in pairwise(numbers):
+        before += counts[number]
+        few = before <= max(_FEW * whole, 1.0) and 2 * before < whole
+        if few and after - number > max(hole, numbers[-1] - after + 1):
+            end = after
+    return end
 
 
 def _move_files(source: Path, target: Path) -> None:
@@ -280,12 +370,19 @@ def _move_files(source: Path, target: Path) -> None:
     shutil.rmtree(source)
 
 
+def _size(file: str) -> int:
+    try:
+        return os.stat(file).st_size
+    except OSError:
+        return _GONE
+
+
 def _rows(folder: Path) -> int:
     return sum(pyarrow.parquet.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
 
 
-def _is_batch(path: Path) -> re.Match[str] | None:
-    return _BATCH.fullmatch(path.name)
+def _batch_number(path: Path) -> int:
+    return int(path.name.partition("-")[2])
 
 
 def _number(path: Path) -> int:

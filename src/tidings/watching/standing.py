@@ -280,7 +280,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
     ]
     missed = judging.find_gone(newest.counts, look.known.delivered, look.looks_per_day)
     gone = sorted({*missed, *judging.find_cut_off(learnt, reference)})
-    heard = {path.split(".")[1] for path in learnt if path.startswith("publishers.")}
+    heard = {name for name, _ in judging.owners(learnt, "publishers", "rate")}
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
     silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
@@ -303,14 +303,13 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 since_ns=newest.from_ns,
                 cause=f"broker {home} is down" if home in look.down_since else "",
             )
-    of_gone = tuple(f"subscribers.{name}." for name in gone)
     tests = (learnt, {path: value for path, value in over_longer.items() if _is_rare(path, learnt)})
     for moved in (
         each
         for values in tests
         for each in judging.find_moved(values, reference, look.looks_per_day, lasting)
     ):
-        if not moved.path.startswith(of_gone or ("\n",)):
+        if not (moved.path.startswith("subscribers.") and moved.name in gone):
             yield Alarm(
                 name=f"{CHANGED} {moved.path}",
                 kind=CHANGED,

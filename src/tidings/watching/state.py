@@ -87,8 +87,10 @@ class Health:
 
     batch: int = -1  # number of the latest micro-batch
     rows: int = 0  # in it
-    late_rows: int = 0  # beyond the margin, so far
-    set_aside_rows: int = 0  # that could not be read, so far
+    late_rows: int = 0  # beyond the margin, or dated when they cannot be, so far
+    set_aside_rows: int = 0  # that nobody can use, in all parts counted so far
+    set_aside_until_ns: int = 0  # where these parts end
+    refused_files: int = 0  # that could not be read, so far
     batch_s: float = 0.0  # how long the latest batch took
     trigger_s: float = 0.0  # how often one is due
     behind_s: float = 0.0  # how old the newest event is

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame
 
 from tidings.characterisation.count.stored_values import check_there, check_values
 from tidings.characterisation.statistics import BATCHES, Partial, merge_rows
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidTracesError, StoreInUseError
 from tidings.model import json_text
 from tidings.model.plain_files import check_below, open_plain, read_text
 from tidings.model.writing import keep_below, write_file
@@ -248,7 +248,7 @@ def locked(store: Path, *, alone: bool) -> Iterator[None]:
             fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError as problem:
             said = f"{store}: another run is using this store; try again when it has ended"
-            raise InvalidTracesError(said) from problem
+            raise StoreInUseError(said) from problem
         yield
 
 

@@ -12,6 +12,8 @@ from tidings.characterisation.statistics import (
     ARRIVED_OUTSIDE,
     BAD_CONTENT,
     BAD_FILTER,
+    CHANGED_LATER,
+    CHANGED_OUTSIDE,
     CONFLICT,
     LOST,
     PUBLISHED,
@@ -35,7 +37,8 @@ DUPLICATE = {
 COPY = "the same in every column as another row"
 # Reasons of rows that nothing is wrong with.
 _OF_ANOTHER_TIME = (
-    PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED, SENT_IN_OUTAGE,
+    PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, CHANGED_OUTSIDE, CHANGED_LATER, SETTLING, UNPUBLISHED,
+    UNASKED, SENT_IN_OUTAGE,
 )  # fmt: skip
 _LEFT_UNTOLD = {
     "publications": "rates may be too low by as much (their standard errors include this)",
@@ -111,6 +114,12 @@ def _copied(seen: Statistics) -> int:
 def _duplicates(good: pd.DataFrame) -> int:
     """Count rows beyond the first of what can happen only once; 0 where nobody looked for any."""
     return int(good["duplicates"].fillna(0).sum()) if "duplicates" in good else 0
+
+
+def unusable_rows(quality: pd.DataFrame) -> int:
+    """Count rows that nobody can use: set aside, and not merely as being of another time."""
+    wrong = (quality["fate"] == SET_ASIDE) & ~quality["reason"].isin(_OF_ANOTHER_TIME)
+    return int(quality.loc[wrong, "rows"].sum())
 
 
 def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:

@@ -176,6 +176,7 @@ function showHealth() {
     ["newest event", `${seconds(health.behind_s)} old`],
     ["late rows", `${health.late_rows.toLocaleString("en")} beyond the margin`],
     ["unreadable rows", `${health.set_aside_rows.toLocaleString("en")} set aside`],
+    ["unreadable files", `${health.refused_files.toLocaleString("en")} left out`],
     ["system fitted", health.fitted_s ? when(health.fitted_s) : "never"],
     ...(health.problem ? [["problem", health.problem]] : []),
     ...(view.map_problem ? [["map", view.map_problem]] : []),
