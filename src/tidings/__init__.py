@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
     from tidings.reporting.queueing_networks import export as export
+    from tidings.samples.loading import Sample as Sample
+    from tidings.samples.loading import load_sample as load_sample
     from tidings.simulation.catching_up import CatchUpOptions as CatchUpOptions
     from tidings.simulation.catching_up import catch_up as catch_up
     from tidings.simulation.options import SimulationOptions as SimulationOptions
@@ -82,6 +84,7 @@ _HOMES = {
     "PlanOptions": "planning.verbs",
     "PredictOptions": "prediction.predict",
     "Report": "reporting.page",
+    "Sample": "samples.loading",
     "SimulationOptions": "simulation.options",
     "System": "model.system",
     "TidingsError": "errors",
@@ -103,6 +106,7 @@ _HOMES = {
     "load": "model.reading",
     "load_net": "petri.reading",
     "load_outcome": "model.outcome_files",
+    "load_sample": "samples.loading",
     "loads": "model.reading",
     "market_and_weather": "demonstration.sample_system",
     "measure_workload": "characterisation.job",

@@ -10,7 +10,8 @@ import pytest
 
 from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.fitting import fit
-from tidings.characterisation.fit.losses import reach_by_publisher
+from tidings.characterisation.fit.losses import own_losses, reach_by_publisher
+from tidings.characterisation.fit.measured import Tally
 from tidings.characterisation.job import collect, observed_in
 from tidings.characterisation.statistics import LOST, REACHED
 from tidings.model.outcome import KEYS, LOSSES
@@ -147,3 +148,29 @@ def test_events_of_nameless_hops_were_where_these_say():
     assert reach_by_publisher(*known)["p"].not_at_home.tolist() == [4.0, 200.0]
     corrected = reach_by_publisher(*known, nameless=0.02)["p"].not_at_home
     assert corrected == pytest.approx([0.0, 0.0], abs=0.1)
+
+
+def test_what_a_neighbour_that_was_down_was_never_sent_is_no_loss_of_own_links():
+    """Of 100 events 30 were not sent on, as nobody was known behind the link; 7 were lost."""
+    system = loads(
+        "tidings: 1\nbrokers: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n"
+        "publishers: {p: {at: a, every: 1s, content: {event: {x: 1}}}}\n"
+        "subscribers: {far: {at: b, wants: {}}}\n"
+    )
+    text = '{"x": 1}'
+    rows = [(REACHED, None, "a", 100), (REACHED, None, "b", 70)]
+    sightings = pd.DataFrame(rows, columns=["statistic", "source", "target", "events"])
+    sightings = sightings.assign(publisher="p", content=text)
+    nothing, wanted, came = (np.array([[each]]) for each in (0.0, 100.0, 63.0))
+    tally = Tally(
+        wanted=wanted, delivered=came, on_time=came, delay_s=nothing, lost_link=nothing[0]
+    )
+
+    def own(seen):
+        reach = reach_by_publisher(seen, read_contents([text]), system, frozenset({"b"}))
+        found = own_losses(system, {"p": tally}, reach, np.array([False]))
+        return found.tried.tolist(), found.lost.tolist()
+
+    assert own(sightings) == ([70.0], [7.0])
+    silent = sightings[sightings["target"] == "a"]  # where b records nothing, nobody can tell
+    assert own(silent) == ([100.0], [37.0])

@@ -30,7 +30,16 @@ FAULT = 70
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
-    "Data": ("capture", "receive", "import", "generate", "characterise", "audit", "spread"),
+    "Data": (
+        "capture",
+        "receive",
+        "import",
+        "generate",
+        "samples",
+        "characterise",
+        "audit",
+        "spread",
+    ),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
     "Watch": ("watch", "serve"),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),

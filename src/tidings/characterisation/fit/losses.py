@@ -29,6 +29,7 @@ class Reach:
     lost_before_home: Reals  # on the publisher's link or between brokers
     reached_home: Reals  # its home broker has seen them
     not_at_home: Reals  # lost before they came there, whatever took them
+    at_home: Reals  # that came there, seen or not; NaN where a home broker records no hops
 
 
 def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequence[bool]) -> Reals:
@@ -39,7 +40,9 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
     less of the rest explained, not more.
 
     >>> lost, reached = np.array([2.0]), np.array([7.0])
-    >>> reach = Reach(lost_before_home=lost, reached_home=reached, not_at_home=lost)
+    >>> reach = Reach(
+    ...     lost_before_home=lost, reached_home=reached, not_at_home=lost, at_home=reached
+    ... )
     >>> lost_on_links(reach, np.array([4.0]), np.array([10.0]), [True])
     array([5.])
     """
@@ -62,8 +65,9 @@ def reach_by_publisher(
     """
     routes = route(system)
     cells = _cells(sightings, contents, routes)
+    recording = frozenset(map(str, cells.loc[cells["statistic"] == REACHED, "target"]))
     return {
-        str(publisher): _reach(part, system, routes, failed, nameless)
+        str(publisher): _reach(part, system, routes, recording, failed, nameless)
         for publisher, part in cells.groupby("publisher")
     }
 
@@ -72,6 +76,7 @@ def _reach(
     cells: pd.DataFrame,
     system: System,
     routes: Routes,
+    recording: frozenset[str],
     failed: frozenset[str],
     nameless: float,
 ) -> Reach:
@@ -83,17 +88,22 @@ def _reach(
     at = sums_at(reached, "events", shape, reached["target"].map(number), reached["kind"])
     lost = cells[cells["statistic"] == LOST]
     missing = _missing(lost, system, routes, failed)
-    recording = {each.name for each in system.publishers if each.at in set(reached["target"])}
-    locatable = lost[lost["target"].notna() | lost["publisher"].isin(recording)]
+    seen = {each.name for each in system.publishers if each.at in set(reached["target"])}
+    locatable = lost[lost["target"].notna() | lost["publisher"].isin(seen)]
     every = _missing(locatable, _unfailing(system), routes, frozenset())
+    hidden = np.zeros_like(at)
     if nameless:
         homes = {each.name: number[each.at] for each in system.publishers}
         home_of = homes.get(str(cells["publisher"].iloc[0]), 0)
-        every = np.maximum(every - _unrecognised(at, routes, home_of, nameless), 0.0)
+        hidden = _unrecognised(at, routes, home_of, nameless)
+        every = np.maximum(every - hidden, 0.0)
+    records = np.array([each.name in recording for each in system.brokers])
+    there = np.where(records[:, None], at + hidden, np.nan)
     return Reach(
         lost_before_home=(missing @ filters)[home, chosen],
         reached_home=(at @ filters)[home, chosen],
         not_at_home=(every @ filters)[home, chosen],
+        at_home=(there @ filters)[home, chosen],
     )
 
 
@@ -140,8 +150,11 @@ def own_losses(
     reach: Mapping[str, Reach],
     is_churner: NDArray[np.bool_],
 ) -> OwnLosses:
-    """Count what is missing at subscribers and was not lost before it came to their home brokers.
+    """Count what is missing at subscribers of what came to their home brokers.
 
+    A broker that forgot who is behind a neighbour that is down sends nothing there, so that what
+    did not come to a home broker was not always lost on a link. Where a home broker records no
+    hops, all has come there that was not lost before.
     Nobody can tell of those who subscribe and leave, which loses what is on its way, of those with
     a limited buffer, of groups, whose queues may drop events, nor where brokers drop what has
     expired.
@@ -149,8 +162,13 @@ def own_losses(
     size = len(system.subscribers)
     tried, arrived = np.zeros(size), np.zeros(size)
     for name, tally in tallies.items():
-        lost = reach[name].not_at_home if name in reach else np.zeros(size)
-        tried += np.maximum(tally.wanted.sum(axis=1) - lost, 0.0)
+        wanted = tally.wanted.sum(axis=1)
+        if name in reach:
+            mine = reach[name]
+            came = np.where(np.isnan(mine.at_home), wanted - mine.not_at_home, mine.at_home)
+            tried += np.clip(came, 0.0, wanted)
+        else:
+            tried += wanted
         arrived += tally.delivered.sum(axis=1)
     unlimited = [
         each.consumers is None and (each.connectivity is None or each.connectivity.buffer is None)

@@ -1,0 +1,1 @@
+"""Runs of real brokers as a public dataset: recorded, counted, described, compared."""
