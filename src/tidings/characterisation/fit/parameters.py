@@ -106,7 +106,7 @@ def unfitted_notes(parameters: Iterable[Parameter]) -> list[str]:
     worst = max(unlike, key=lambda each: each.nearest)
     return [
         f"{len(unlike)} of {len(learnt)} times fit no standard distribution (the farthest, "
-        f"{worst.path}, is {worst.nearest:.2g} off in P[X ≤ t]); the measured ones are used as "
-        "they are: nothing longer than what was recorded is predicted. Record for longer where "
+        f"{worst.path}, is {worst.nearest:.2g} off in P[X ≤ t]); the measured ones are used "
+        "as they are: nothing longer than what was recorded is predicted. Record for longer where "
         "rare long times matter"
     ]
