@@ -118,3 +118,18 @@ def test_only_those_behind_a_slow_queue_have_larger_errors():
     rows = outcome.subscribers.set_index("subscriber")
     assert rows.loc["before", "error"] < 0.01
     assert rows.loc["after", "error"] > 0.3
+
+
+def test_a_queue_in_which_nothing_takes_time_has_nothing_to_forget():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 1s
+        brokers: {hub: {service: 0s}}
+        publishers: {p: {at: hub, every: 1s, content: {event: {k: 1}}}}
+        subscribers: {s: {at: hub, wants: {k: 1}, processing: 0s}}
+        """
+    )
+    [row] = simulate(system, warmup_s=0.0, events=100).subscribers.itertuples()
+    assert row.on_time == 1.0
+    assert row.error < 0.01

@@ -54,6 +54,8 @@ class SlowQueue:
 
     def missing(self, window: Window) -> float:
         """Estimate which part of the mean of what waits a run misses by its empty start."""
+        if self.memory_s <= 0.0:  # nothing waits, or next to nothing
+            return 0.0
         left_s = (
             MEMORIES_MISSED * self.memory_s * math.exp(-FADING * window.warmup_s / self.memory_s)
         )
