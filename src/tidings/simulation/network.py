@@ -44,6 +44,7 @@ from tidings.simulation.peers import (
 )
 from tidings.simulation.schedules import Replay, find_replays
 from tidings.simulation.senders import Senders, find_senders
+from tidings.simulation.settling import SlowQueue, find_slow_queues
 from tidings.simulation.stations import Stations, find_stations, line_tables
 from tidings.simulation.wires import Wires, find_wires, landing_tables
 
@@ -153,9 +154,25 @@ class CompiledSystem:
 
     def _wanted_per_s(self, index: int) -> float:
         """Compute events per second that come to a subscriber's home broker and that it wants."""
+        return float(self.cells.flow_per_s[self.wanted_cells(index)].sum())
+
+    def wanted_cells(self, index: int) -> Ints:
+        """Find the cells at a subscriber's home broker that have events which it wants."""
         classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
         here = self.cells.broker == self.routes.home_of_subscriber[index]
-        return float(self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum())
+        cells: Ints = np.flatnonzero(here & self.routes.wanted_by(index)[classes])
+        return cells
+
+    @cached_property
+    def publisher_of_cell(self) -> Ints:
+        """The publisher of each cell's events."""
+        owners: Ints = np.array([row.publisher for row in self.routes.rows])[self.cells.row]
+        return owners
+
+    @cached_property
+    def slow_queues(self) -> list[SlowQueue]:
+        """In what time each queue forgets that it started empty."""
+        return find_slow_queues(self)
 
     @cached_property
     def peer_arrivals(self) -> NDArray[np.float64]:

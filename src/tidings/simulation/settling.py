@@ -101,7 +101,7 @@ def _of_brokers(compiled: CompiledSystem) -> Iterator[SlowQueue]:
     kind = cells.broker * types + stations.type_of_row[cells.row]
     by_type = np.bincount(kind, weights=cells.flow_per_s, minlength=brokers * types)
     by_type = by_type.reshape(-1, types)
-    coming = _mean_dispersion(compiled, cells.broker, brokers)
+    coming = _mean_dispersion(compiled, np.arange(cells.row.size), cells.broker, brokers)
     for number, station in enumerate(stations.all):
         broker = int(stations.owner[number])
         rate, load = float(by_type[broker].sum()), float(compiled.carried.loads[number])
@@ -233,16 +233,17 @@ def _of_publishing(publishing: Publishing) -> float:
     return mean * min(publishing.every.scv, MOST_UNEVEN) + spread
 
 
-def _mean_dispersion(compiled: CompiledSystem, of_cell: Ints, count: int) -> Floats:
-    """Average the dispersion of what comes, by events, over the cells of each number."""
+def _mean_dispersion(compiled: CompiledSystem, cells: Ints, of_cell: Ints, count: int) -> Floats:
+    """Average the dispersion of what comes in some cells, by events, for each of their numbers."""
     publishers = compiled.system.publishers
-    owner = np.array([row.publisher for row in compiled.routes.rows])[compiled.cells.row]
-    streams, part = np.unique(of_cell * len(publishers) + owner, return_inverse=True)
-    flow = np.bincount(part, weights=compiled.cells.flow_per_s)
+    streams, part = np.unique(
+        of_cell * len(publishers) + compiled.publisher_of_cell[cells], return_inverse=True
+    )
+    flow = np.bincount(part, weights=compiled.cells.flow_per_s[cells])
     where, publisher = np.divmod(streams, len(publishers))
     # What is left of a stream of which each event comes with a chance of its own.
     kept = flow / compiled.publisher_rates[publisher]
-    own = np.array([dispersion(each) for each in publishers])[publisher]
+    own = np.array([dispersion(publishers[each]) for each in publisher.tolist()])
     total = np.bincount(where, weights=flow * (1.0 + kept * (own - 1.0)), minlength=count)
     flows = np.bincount(where, weights=flow, minlength=count)
     return np.divide(total, flows, out=np.ones(count), where=flows > 0.0)
@@ -251,23 +252,20 @@ def _mean_dispersion(compiled: CompiledSystem, of_cell: Ints, count: int) -> Flo
 def _of_receiver(compiled: CompiledSystem, receiver: int) -> float:
     """Average the dispersion of what comes to a receiver, by events."""
     index = int(np.flatnonzero(compiled.receiver_of == receiver)[0])
-    routes, cells = compiled.routes, compiled.cells
-    classes = np.array([row.content_class for row in routes.rows])[cells.row]
-    here = cells.broker == routes.home_of_subscriber[index]
-    wanted = here & routes.wanted_by(index)[classes]
-    return float(_mean_dispersion(compiled, np.where(wanted, 1, 0), 2)[1])
+    cells = compiled.wanted_cells(index)
+    return float(_mean_dispersion(compiled, cells, np.zeros_like(cells), 1)[0])
 
 
 def memory_s(compiled: CompiledSystem) -> float:
     """Compute in what time the slowest queue forgets its start by a factor of e, in seconds."""
-    return max((each.memory_s for each in find_slow_queues(compiled)), default=0.0)
+    return max((each.memory_s for each in compiled.slow_queues), default=0.0)
 
 
 def start_errors(
     compiled: CompiledSystem, units: Units, window: Window
 ) -> tuple[Floats, list[Remark]]:
     """Bound by how much the empty start moves the share of each unit; say where it matters."""
-    slow = [each for each in find_slow_queues(compiled) if each.missing(window) > LEAST_MISSING]
+    slow = [each for each in compiled.slow_queues if each.missing(window) > LEAST_MISSING]
     errors = np.zeros(units.count)
     at_broker = np.zeros(len(compiled.system.brokers))
     for queue in slow:

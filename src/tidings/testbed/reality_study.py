@@ -61,7 +61,7 @@ def nothing_believed(reality: Reality) -> str:
     """Say that there is no verdict, and why; empty where there is one."""
     if reality.trusted:
         return ""
-    return f"no run is reliable on this machine now: {'; '.join(reality.all_doubts)}"
+    return f"the calibration, or every run, is not reliable on this machine now: {'; '.join(reality.all_doubts)}"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:

@@ -104,7 +104,7 @@ def _together(result: Reality) -> str:
     )
 
     if nothing_believed(result):
-        return "no run is reliable on this machine now"  # why is said below
+        return "the calibration, or every run, is not reliable on this machine now"  # why: below
     return f"{runs_together(result)}: {means_text(result)}; {errors_text(result)}"
 
 
