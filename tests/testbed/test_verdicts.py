@@ -195,7 +195,10 @@ def test_where_nothing_can_be_believed_there_is_no_verdict(doubts):
     assert found.counted == found.repetitions  # numbers are shown all the same
     study = reality_study(found, "x")
     assert study.findings[0].holds is None
-    assert "the calibration, or every run, is not reliable on this machine now" in study.findings[0].found
+    assert (
+        "the calibration, or every run, is not reliable on this machine now"
+        in study.findings[0].found
+    )
     assert "too busy" in study.findings[0].found
 
 

@@ -61,7 +61,8 @@ def nothing_believed(reality: Reality) -> str:
     """Say that there is no verdict, and why; empty where there is one."""
     if reality.trusted:
         return ""
-    return f"the calibration, or every run, is not reliable on this machine now: {'; '.join(reality.all_doubts)}"
+    doubts = "; ".join(reality.all_doubts)
+    return f"the calibration, or every run, is not reliable on this machine now: {doubts}"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
