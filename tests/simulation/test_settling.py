@@ -44,7 +44,9 @@ def busy(load, *, servers=1, lifetime_s=1.0):
 def test_a_queue_with_one_server_forgets_its_start_as_is_known_exactly(load):
     [queue] = find_slow_queues(compile_system(busy(load)))
     exact_s = 0.01 / (1.0 - math.sqrt(load)) ** 2
-    assert queue.memory_s == pytest.approx(exact_s, rel=2.0 * (1.0 - load))  # its limit is exact
+    assert queue.relaxation_s == pytest.approx(
+        exact_s, rel=2.0 * (1.0 - load)
+    )  # its limit is exact
 
 
 @pytest.mark.parametrize("name", PUBLISHERS)

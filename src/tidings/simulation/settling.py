@@ -3,11 +3,12 @@ r"""How long queues that are nearly fully loaded take to reach their steady stat
 Runs start empty. Near full load the work that waits is a Brownian motion that is kept above zero:
 with the load :math:`\rho`, events that keep a server busy for :math:`m` seconds on average and
 squared coefficients of variation :math:`c_a^2` of what comes (its index of dispersion in the long
-run) and :math:`c_s^2` of services, it forgets its start as :math:`e^{-t/\tau}` with
+run) and :math:`c_s^2` of services, it forgets its start as :math:`e^{-t/\tau}`,
+with the relaxation time
 
 .. math:: \tau = \frac{2 \rho m (c_a^2 + c_s^2)}{(1 - \rho)^2}.
 
-From empty, the mean of what waits is .0028 below its steady state after :math:`3\tau`. Pilot runs
+From empty, the mean of what waits is 0.28 % below its steady state after :math:`3\tau`. Pilot runs
 do not see that: they look settled long before.
 """
 
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from tidings.simulation.tally import Units
     from tidings.simulation.world import Window
 
-ENOUGH = 3.0  # memories to leave out
-# Of a Brownian queue that starts empty: what is missing in all is worth so many memories of its
-# mean, and fades at least so fast (Abate and Whitt's first-moment function).
-MEMORIES_MISSED, FADING = 0.25, 1.5
+ENOUGH = 3.0  # relaxation times to leave out
+# Of a Brownian queue that starts empty: what is missing in all is worth so many relaxation times
+# of its mean, and fades at least so fast (Abate and Whitt's first-moment function).
+RELAXATIONS_MISSED, FADING = 0.25, 1.5
 SHARE_OF_MISSING = 0.4  # a share moves by at most 1/e of a small change of an exponential's mean
 LEAST_MISSING = 0.002  # less is far below any error that is asked for
 MOST_UNEVEN = 1e3  # squared coefficient of variation; heavy tails have none
@@ -47,29 +48,31 @@ class SlowQueue:
     """A queue, and in what time it forgets that it started empty."""
 
     name: str  # what it is, and its name
-    memory_s: float
+    relaxation_s: float
     broker: int = -1  # whose it is; −1: a receiver's
     receiver: int = -2  # −2: nobody's alone
     is_wire: bool = False
 
     def missing(self, window: Window) -> float:
         """Estimate which part of the mean of what waits a run misses by its empty start."""
-        if self.memory_s <= 0.0:  # nothing waits, or next to nothing
+        if self.relaxation_s <= 0.0:  # nothing waits, or next to nothing
             return 0.0
         left_s = (
-            MEMORIES_MISSED * self.memory_s * math.exp(-FADING * window.warmup_s / self.memory_s)
+            RELAXATIONS_MISSED
+            * self.relaxation_s
+            * math.exp(-FADING * window.warmup_s / self.relaxation_s)
         )
         return min(left_s / window.length_s, 1.0)
 
-    def remark(self, window: Window) -> Remark:
+    def remark(self) -> Remark:
         """Say that runs are too short for it."""
         return Remark(
             kind="slow to settle",
             what="nearly fully loaded, so slow to reach steady state: simulated runs start empty "
             "and end too early to show all that waits in the long run; errors are larger for it",
             where=(self.name,),
-            size=self.memory_s,
-            unit="s to forget the start",
+            size=self.relaxation_s,
+            unit="s relaxation time",
             do="give it more capacity, or simulate for longer (more seconds)",
         )
 
@@ -82,7 +85,7 @@ def find_slow_queues(compiled: CompiledSystem) -> list[SlowQueue]:
     return [*found, *_of_wires(compiled)]
 
 
-def _memory_of(load: float, work_s: float, uneven: float, more_s: float = 0.0) -> float:
+def _relaxation_of(load: float, work_s: float, uneven: float, more_s: float = 0.0) -> float:
     """Compute the time in which a queue forgets its start by a factor of e, in seconds.
 
     ``uneven`` are both squared coefficients of variation, ``more_s`` the further variance of the
@@ -113,7 +116,7 @@ def _of_brokers(compiled: CompiledSystem) -> Iterator[SlowQueue]:
         there, more_s = _absences(failure)
         yield SlowQueue(
             name=f"broker '{compiled.system.brokers[broker].name}'",
-            memory_s=_memory_of(
+            relaxation_s=_relaxation_of(
                 load / there, mean_s / station.servers, coming[broker] + scv, more_s
             ),
             broker=broker,
@@ -134,12 +137,12 @@ def _of_groups(compiled: CompiledSystem) -> Iterator[SlowQueue]:
             parts = [(rate / group.capacity_per_s, 1.0 / group.capacity_per_s, failures[0])]
         scv = max(min(group.processing(each).scv, MOST_UNEVEN) for each in group.members)
         coming = _of_receiver(compiled, group.receiver)
-        memory_s = max(
-            _memory_of(load, work_s, coming + scv, _absences(failure)[1])
+        relaxation_s = max(
+            _relaxation_of(load, work_s, coming + scv, _absences(failure)[1])
             for load, work_s, failure in parts
         )
         name = f"consumer group '{group.subscriber.name}'"
-        yield SlowQueue(name=name, memory_s=memory_s, receiver=group.receiver)
+        yield SlowQueue(name=name, relaxation_s=relaxation_s, receiver=group.receiver)
 
 
 def _of_peers(compiled: CompiledSystem) -> Iterator[SlowQueue]:
@@ -156,7 +159,7 @@ def _of_peers(compiled: CompiledSystem) -> Iterator[SlowQueue]:
         uneven = coming + min(queue.service.scv, MOST_UNEVEN)
         yield SlowQueue(
             name=queue.peer,
-            memory_s=_memory_of(rate * queue.demand_s, queue.demand_s, uneven, more_s),
+            relaxation_s=_relaxation_of(rate * queue.demand_s, queue.demand_s, uneven, more_s),
             broker=broker,
             receiver=-2 if at_publisher else queue.owner,
         )
@@ -173,7 +176,7 @@ def _of_wires(compiled: CompiledSystem) -> Iterator[SlowQueue]:
         if rate > 0.0:
             yield SlowQueue(
                 name=f"{what} '{name}'",
-                memory_s=_memory_of(load, load / rate, uneven),
+                relaxation_s=_relaxation_of(load, load / rate, uneven),
                 is_wire=True,
             )
 
@@ -256,9 +259,9 @@ def _of_receiver(compiled: CompiledSystem, receiver: int) -> float:
     return float(_mean_dispersion(compiled, cells, np.zeros_like(cells), 1)[0])
 
 
-def memory_s(compiled: CompiledSystem) -> float:
+def relaxation_s(compiled: CompiledSystem) -> float:
     """Compute in what time the slowest queue forgets its start by a factor of e, in seconds."""
-    return max((each.memory_s for each in compiled.slow_queues), default=0.0)
+    return max((each.relaxation_s for each in compiled.slow_queues), default=0.0)
 
 
 def start_errors(
@@ -277,4 +280,4 @@ def start_errors(
     of_broker = np.zeros(units.count)
     np.maximum.at(of_broker, units.pair_unit[units.entry_pair], on_path[units.entry_cell])
     errors = np.minimum(SHARE_OF_MISSING * (errors + of_broker), 1.0)
-    return errors, [each.remark(window) for each in slow]
+    return errors, [each.remark() for each in slow]

@@ -25,7 +25,7 @@ from tidings.kernels.replications import (
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.simulation.options import SimulationOptions
-from tidings.simulation.settling import ENOUGH, memory_s
+from tidings.simulation.settling import ENOUGH, relaxation_s
 from tidings.simulation.world import Window, make_world, run_world
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ HANDED_OUT, MOST_AGAIN = 2, 10  # visits of each delivery, and so many of each e
 LEAST = 0.01  # of the usual length, however short the time allowed
 PILOTED = 0.5  # of the seconds allowed, for all pilot runs: the longest take half of it
 # Of a queue near full load, that all replications together span: as many backlogs.
-MEMORIES = 100
+RELAXATIONS = 100
 WARMING = 0.5  # of the time of a replication, where a queue near full load starts empty
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
 
@@ -189,7 +189,7 @@ def affordable_s(compiled: CompiledSystem, seconds: float) -> float:
 def _affordable_warmup_s(compiled: CompiledSystem, options: SimulationOptions) -> float:
     """Compute how long queues near full load take to forget their start, as far as affordable."""
     each_s = PLANNED * options.planned_seconds / options.first_replications
-    return min(ENOUGH * memory_s(compiled), WARMING * affordable_s(compiled, each_s))
+    return min(ENOUGH * relaxation_s(compiled), WARMING * affordable_s(compiled, each_s))
 
 
 def _affordable(
@@ -203,7 +203,7 @@ def _affordable(
     often = options.first_replications
     # What other records would say varies as replications do that are as long as the record.
     wanted_s = max(compiled.record_s or usual_s, span.needed_s / often if span else 0.0)
-    wanted_s = max(wanted_s, MEMORIES * memory_s(compiled) / often)
+    wanted_s = max(wanted_s, RELAXATIONS * relaxation_s(compiled) / often)
     most_s = affordable_s(compiled, PLANNED * options.planned_seconds / often)
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
