@@ -8,12 +8,14 @@ publishes on which subject, and how long handlers take.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from tidings.model.naming import few
+from tidings.running.handling import handling_s
 from tidings.running.nats_counts import Client, Consumer, CounterGrowth, Join, StreamCounts
 from tidings.running.nats_pages import NatsRound
 from tidings.running.network import (
@@ -201,7 +203,7 @@ def _stream_consumers(streams: list[StreamCounts], by_account: bool) -> Iterator
                 at=stream.server,
                 wants=tuple(_wants(each, stream.account, by_account) for each in patterns),
                 remark=f"JetStream consumer, handed {consumer.delivered:.4g}/s",
-                processing=_time_in_flight(consumer),
+                processing=_handling(consumer),
                 settings=tuple(_settings(consumer)),
             )
 
@@ -212,12 +214,14 @@ def _consumer_patterns(consumer: Consumer, stream: StreamCounts) -> tuple[str, .
     return tuple(map(str, several)) or ((str(one),) if one else stream.subjects or (">",))
 
 
-def _time_in_flight(consumer: Consumer) -> SeenValue:
-    """Estimate the handler's time as the mean time from hand-out to ack, by Little's law."""
+def _handling(consumer: Consumer) -> SeenValue:
+    """Estimate the handlers' mean time from what is handed out and not yet acknowledged."""
     if consumer.delivered <= 0 or consumer.in_flight <= 0:
         return _HANDLER
-    mean = seconds(consumer.in_flight / consumer.delivered)
-    why = f"{consumer.in_flight:.3g} in flight at {consumer.delivered:.3g}/s, waiting included"
+    most = consumer.settings.get("max_ack_pending")
+    most = most if _positive(most) else math.inf
+    mean = seconds(handling_s(consumer.in_flight, consumer.delivered, 1, most))
+    why = f"{consumer.in_flight:.3g} in flight at {consumer.delivered:.3g}/s, with random arrivals"
     return assumed(f"{{exponential: {mean}}}", why)
 
 

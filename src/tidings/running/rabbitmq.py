@@ -8,6 +8,7 @@ which routing keys, and how long handlers take.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ import numpy as np
 from tidings.errors import EngineError
 from tidings.model.naming import few
 from tidings.running.asking import Pages
+from tidings.running.handling import handling_s
 from tidings.running.network import (
     SeenBroker,
     SeenLink,
@@ -262,7 +264,7 @@ def _subscriber(
         wants=tuple(wants),
         remark=f"queue, gets {_rate(queue, 'publish'):.4g}/s, holds {queue.get('messages', 0)}",
         lifetime=reported(seconds(ttl_ms / 1e3), "its message TTL") if _positive(ttl_ms) else None,
-        processing=_time_in_flight(queue),
+        processing=_handling(queue, consumers),
         settings=tuple(_settings(limits, consumers, name, notes)),
     )
 
@@ -289,15 +291,16 @@ def _settings(
         yield "when_full", reported(full, "its overflow")
 
 
-def _time_in_flight(queue: dict[str, Any]) -> SeenValue:
-    """Estimate the handler's time as the mean time from delivery to ack, by Little's law."""
+def _handling(queue: dict[str, Any], consumers: list[dict[str, Any]]) -> SeenValue:
+    """Estimate the handlers' mean time from what is delivered and not yet acknowledged."""
     details = queue.get("messages_unacknowledged_details") or {}
     held = details.get("avg", queue.get("messages_unacknowledged", 0))
     acked = _rate(queue, "ack")
     if not _positive(held) or acked <= 0:
         return _HANDLER
-    mean = seconds(held / acked)
-    why = f"{held:.3g} unacknowledged at {acked:.3g} acks/s, waiting at the client included"
+    prefetches = [row.get("prefetch_count") or math.inf for row in consumers] or [math.inf]
+    mean = seconds(handling_s(held, acked, len(prefetches), sum(prefetches)))
+    why = f"{held:.3g} unacknowledged at {acked:.3g} acks/s, with random arrivals"
     return assumed(f"{{exponential: {mean}}}", why)
 
 
