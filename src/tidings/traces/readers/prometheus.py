@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
+from tidings.traces.readers.derived import without_steps_back
 from tidings.traces.readers.owners import kept_apart
 from tidings.traces.readers.pages import COUNT, SEPARATOR, read_pages
 from tidings.traces.readers.reading import Keep, Reader, Reading, candidates
@@ -229,17 +230,15 @@ def _levels(samples: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
     entered = F.coalesce(
         F.col("entered"), F.col("handed") + F.col("to_come"), F.col("done") + F.col("there")
     )
-    done = F.coalesce(
-        F.col("done"),
-        F.col("handed") - F.coalesce("in_flight", F.lit(0)),
-        F.col("entered") - F.col("there"),
-    )
-    levels = together.select(
+    counted = F.coalesce(F.col("done"), F.col("handed") - F.coalesce("in_flight", F.lit(0)))
+    left = F.col("entered") - F.col("there")
+    whole = without_steps_back(together.withColumn("left", left), "left", "entered")
+    levels = whole.select(
         "queue",
         "part",
         "at_ns",
         entered.alias("entered"),
-        done.alias("done"),
+        F.coalesce(counted, F.col("left")).alias("done"),
         "in_flight",
         "redelivered",
         "origin.*",

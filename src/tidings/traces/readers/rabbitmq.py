@@ -8,10 +8,12 @@ fit together whatever became of the messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from tidings.traces.readers.derived import without_steps_back
 from tidings.traces.readers.json_text import object_json
 from tidings.traces.readers.pages import COUNT, POLLED, levels_reading, read_pages
 from tidings.traces.readers.reading import Reader, Reading
@@ -33,7 +35,7 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
     """Read candidate levels from polls; queues are called as they are."""
     pages = read_pages(spark, files, PAGE)
     entered = F.coalesce(F.col("each.message_stats.publish"), F.lit(0))
-    return levels_reading(
+    reading = levels_reading(
         pages,
         F.coalesce("page.rows", "page.page", "page.items"),
         files,
@@ -49,6 +51,8 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
         owners="virtual hosts",
         notes=(_DATED,),
     )
+    levels = without_steps_back(reading.tables["levels"], "done", "entered")
+    return replace(reading, tables={"levels": levels})
 
 
 def _counters(entered: Column, there: Column) -> tuple[Column, Column]:
