@@ -218,8 +218,8 @@ def _handling(consumer: Consumer) -> SeenValue:
     """Estimate the handlers' mean time from what is handed out and not yet acknowledged."""
     if consumer.delivered <= 0 or consumer.in_flight <= 0:
         return _HANDLER
-    most = consumer.settings.get("max_ack_pending")
-    most = most if _positive(most) else math.inf
+    limit = consumer.settings.get("max_ack_pending")
+    most = float(limit) if limit is not None and _positive(limit) else math.inf
     mean = seconds(handling_s(consumer.in_flight, consumer.delivered, 1, most))
     why = f"{consumer.in_flight:.3g} in flight at {consumer.delivered:.3g}/s, with random arrivals"
     return assumed(f"{{exponential: {mean}}}", why)

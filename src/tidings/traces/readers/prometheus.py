@@ -232,8 +232,8 @@ def _levels(samples: DataFrame) -> tuple[DataFrame, tuple[str, ...]]:
     )
     counted = F.coalesce(F.col("done"), F.col("handed") - F.coalesce("in_flight", F.lit(0)))
     left = F.col("entered") - F.col("there")
-    whole = without_steps_back(together.withColumn("left", left), "left", "entered")
-    levels = whole.select(
+    together = without_steps_back(together.withColumn("left", left), "left", "entered")
+    levels = together.select(
         "queue",
         "part",
         "at_ns",
