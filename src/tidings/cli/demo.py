@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import console, interrupts, options, spark
+from tidings.demonstration.mishaps import MISHAPS, Mishap
 
 if TYPE_CHECKING:
     from tidings.watching.rounds import WatchPlan
@@ -39,10 +40,18 @@ def demo(
         bool,
         typer.Option(
             "--live",
-            help="Instead: real NATS brokers, watched on a page, one of which becomes slow. "
+            help="Instead: real NATS brokers, watched on a page, until something goes wrong. "
             "Keeps nothing; ends by itself with --json, else at Ctrl-C or after --minutes.",
         ),
     ] = False,
+    wrong: Annotated[
+        Mishap,
+        typer.Option(
+            "--wrong",
+            help="With --live: a broker becomes slow, a link is cut, or a publisher's "
+            "rate triples.",
+        ),
+    ] = Mishap.SLOW,
     port: Annotated[
         int,
         typer.Option(
@@ -63,7 +72,7 @@ def demo(
     """
     if live:
         with tempfile.TemporaryDirectory(prefix="tidings-live-") as folder:
-            return _live(Path(folder), minutes, seed, port, master, json=json)
+            return _live(Path(folder), minutes, seed, port, master, wrong, json=json)
     from tidings.demonstration.run import check_place, demonstrate
     from tidings.demonstration.sample_system import market_and_weather
     from tidings.model import reading
@@ -93,11 +102,18 @@ def demo(
 
 
 def _live(
-    folder: Path, minutes: float, seed: int, port: int, master: str | None, *, json: bool
+    folder: Path,
+    minutes: float,
+    seed: int,
+    port: int,
+    master: str | None,
+    wrong: Mishap,
+    *,
+    json: bool,
 ) -> int:
-    """Watch real brokers, have one of them become slow, and see whether an alarm names it."""
+    """Watch real brokers, let something go wrong, and see whether an alarm names it."""
     from tidings.cli.watch import served, show_alarm, show_state
-    from tidings.demonstration.live import SLOW, TIMES_SLOWER, traffic
+    from tidings.demonstration.live import traffic
     from tidings.watching.rounds import watching
 
     alarms: list[Alarm] = []
@@ -106,7 +122,7 @@ def _live(
         alarms.append(alarm)
         show_alarm(alarm, json=json)
 
-    end_s, is_slow, named = time.monotonic() + 60.0 * minutes, False, False
+    end_s, has_begun, named = time.monotonic() + 60.0 * minutes, False, False
     with (
         traffic(folder, duration_s=60.0 * minutes, seed=seed) as playing,
         served(folder / "state", port),
@@ -118,11 +134,11 @@ def _live(
             playing.check()
             state = watcher.round()
             show_state(state)
-            if not is_slow and state.standings[0].measured is not None:
-                console.note(f"Now {SLOW} takes {TIMES_SLOWER:g} times as long for every event.")
-                playing.slow_down()
-                is_slow = True
-            named = any(SLOW in alarm.where for alarm in alarms)
+            if not has_begun and state.standings[0].measured is not None:
+                console.note(f"From now on {MISHAPS[wrong].says}.")
+                playing.let(wrong)
+                has_begun = True
+            named = any(MISHAPS[wrong].where in alarm.where for alarm in alarms)
             if json and named:
                 break
             time.sleep(LOOK_S)

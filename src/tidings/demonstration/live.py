@@ -1,4 +1,4 @@
-"""A live system to watch: real brokers in a tree, traffic, and a broker that becomes slow.
+"""A live system to watch: real brokers in a tree, traffic, and something that goes wrong.
 
 The traffic runs in a process of its own, which ends with this one: it must keep its times while
 Spark counts beside it.
@@ -12,17 +12,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tidings.demonstration.mishaps import CUT, OFTEN, SLOW, TIMES_AS_OFTEN, TIMES_SLOWER, Mishap
 from tidings.errors import EngineError
 from tidings.model import reading
 from tidings.model.system import System
 
-SLOW, TIMES_SLOWER = "hub", 4.0
+if TYPE_CHECKING:
+    from tidings.testbed.runs import Run
+
+
 RECORDED_S, WARMUP_S = 2.0, 6.0  # between two files of a table; before the first
 _LOOK_S, _PATIENCE_S = 0.5, 20.0
-_SLOW_FILE, _STOP_FILE = "slow", "stop"
+_STOP_FILE = "stop"
+_APART_S = 7.0  # copies of what is still to be published: independent of it
 SYSTEM = f"""
 tidings: 1
 description: a small shop
@@ -65,9 +71,9 @@ class LiveTraffic:
         """The folder that trace tables come into."""
         return self.folder / "traces"
 
-    def slow_down(self) -> None:
-        """Make a broker take ``TIMES_SLOWER`` times as long for everything from now on."""
-        (self.folder / _SLOW_FILE).touch()
+    def let(self, mishap: Mishap) -> None:
+        """Let something go wrong from now on."""
+        (self.folder / mishap).touch()
 
     def check(self) -> None:
         """Raise :class:`EngineError` where the traffic has ended."""
@@ -96,17 +102,18 @@ def play(folder: Path, duration_s: float, seed: int) -> None:
     """Run the traffic, recorded as it goes on, until somebody asks for its end."""
     from tidings.testbed.live import Recorder
     from tidings.testbed.running import run_testbed
-    from tidings.testbed.runs import Run, TestbedOptions
+    from tidings.testbed.runs import TestbedOptions
 
     async def record(run: Run) -> None:
         await Recorder(run=run, folder=folder / "traces").record(RECORDED_S)
 
     async def obey(run: Run) -> None:
-        station, parent = run.layout.stations[SLOW], os.getppid()
-        service, is_slow = station.service, False
+        parent, begun = os.getppid(), set[Mishap]()
         while os.getppid() == parent and not (folder / _STOP_FILE).exists():
-            if not is_slow and (folder / _SLOW_FILE).exists():
-                station.service, is_slow = (lambda: TIMES_SLOWER * service()), True
+            for mishap in Mishap:
+                if mishap not in begun and (folder / mishap).exists():
+                    begun.add(mishap)
+                    await _begin(mishap, run)
             await asyncio.sleep(_LOOK_S)
         raise EngineError("the demo is over")
 
@@ -114,6 +121,37 @@ def play(folder: Path, duration_s: float, seed: int) -> None:
         duration_s=duration_s, warmup_s=WARMUP_S, seed=seed, most_events=200_000
     )
     run_testbed(small_shop(), options, beside=(record, obey))
+
+
+async def _begin(mishap: Mishap, run: Run) -> None:
+    """Let something go wrong in a run."""
+    from tidings.testbed.runs import StateChange
+
+    match mishap:
+        case Mishap.SLOW:
+            station = run.layout.stations[SLOW]
+            service = station.service
+            station.service = lambda: TIMES_SLOWER * service()
+        case Mishap.CUT:
+            for relay in run.layout.links[CUT]:
+                await relay.cut()
+            at_s = asyncio.get_running_loop().time()
+            run.states.append(StateChange(component=CUT, is_up=False, at_s=at_s))
+        case Mishap.BURST:
+            (publisher,) = (n for n, one in enumerate(run.system.publishers) if one.name == OFTEN)
+            done = len(run.published) + 1  # one may be waiting for its moment
+            ahead = [each for each in run.publications[done:] if each.publisher == publisher]
+            until_s = run.publications[-1].at_s
+            more = [
+                replace(each, event=f"{each.event}.{copy}", at_s=each.at_s - copy * _APART_S)
+                for copy in range(1, TIMES_AS_OFTEN)
+                for each in ahead
+            ]
+            now_s = asyncio.get_running_loop().time() - run.start_s
+            soon = [each for each in more if now_s < each.at_s < until_s]
+            run.publications[done:] = sorted(
+                [*run.publications[done:], *soon], key=lambda each: each.at_s
+            )
 
 
 if __name__ == "__main__":

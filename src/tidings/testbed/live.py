@@ -30,6 +30,7 @@ class Recorder:
     _publications: int = 0
     _deliveries: int = 0
     _handlings: int = 0
+    _states: int = 0
     _visits: int = 0
     _documents: list[tuple[float, int]] = field(
         default_factory=lambda: [(0.0, 0)]
@@ -50,6 +51,7 @@ class Recorder:
         """Make trace tables of what is new; subscriptions are in the first ones only."""
         run, journal = self.run, self.run.layout.journal
         seen, received, handled = len(journal.visits), len(run.deliveries), len(run.handlings)
+        changed = len(run.states)
         visits = [*self._waiting, *journal.visits[self._visits : seen]]
         gone = [each for each in visits if each.left_s <= now_s - SETTLED_S]
         self._waiting = [each for each in visits if each.left_s > now_s - SETTLED_S]
@@ -58,6 +60,7 @@ class Recorder:
             deliveries=run.deliveries[self._deliveries : received],
             handlings=run.handlings[self._handlings : handled],
             documents=run.documents[self._first_document(visits) :],
+            states=run.states[self._states : changed],
             layout=replace(run.layout, journal=replace(journal, visits=gone)),
         )
         published = run.published
@@ -65,7 +68,7 @@ class Recorder:
         if self._numbers:
             del tables["subscriptions"]
         self._publications, self._visits = len(published), seen
-        self._deliveries, self._handlings = received, handled
+        self._deliveries, self._handlings, self._states = received, handled, changed
         self._documents.append((now_s, len(run.documents)))
         return {name: table for name, table in tables.items() if table.num_rows}
 

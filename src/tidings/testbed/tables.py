@@ -79,7 +79,7 @@ def trace_tables(
         "hops": _hops(run, kept),
         "deliveries": _deliveries(run, kept),
         "subscriptions": _subscriptions(run),
-        **({"states": _states(run)} if run.outages else {}),
+        **({"states": _states(run)} if run.outages or run.states else {}),
         **({"sessions": _sessions(run)} if run.sessions else {}),
     }
 
