@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import subprocess
 import time
 import urllib.parse
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
