@@ -144,7 +144,7 @@ def recorded(tmp_path_factory):
 @pytest.mark.nightly
 def test_shares_of_scraped_histograms_are_those_of_the_delays(recorded, spark, tmp_path):
     sources, seen = recorded
-    off: dict[str, list[float]] = {name: [] for name in PAUSES}
+    off = {name: {} for name in PAUSES}
     assert all(delays_s.size > 0.8 * RUN_S * PER_S for delays_s in seen.values())
     for number, source in enumerate(sources):
         files = [str(each) for each in source.iterdir()]
@@ -158,9 +158,10 @@ def test_shares_of_scraped_histograms_are_those_of_the_delays(recorded, spark, t
             for row in found.measured.subscribers.itertuples():
                 truth = float(np.mean(seen[row.subscriber] <= lifetime_s))
                 assert abs(row.on_time - truth) <= row.error + SMALL
-                off[row.subscriber].append(abs(row.on_time - truth))
+                off[row.subscriber][number, lifetime_s] = abs(row.on_time - truth)
                 foretold = predicted.loc[row.subscriber]
                 assert foretold.on_time == pytest.approx(row.on_time, abs=0.01 + foretold.error)
-    assert max(off["steady"]) <= 0.02
-    # Between 1 and 2.5 s the histogram leaves open how long the pauses are.
-    assert float(np.mean(off["pausing"])) <= 0.02
+    # A pause of 2 s ends anywhere between the bounds of 1 and 2.5 s: only the stated error holds.
+    assert max(off["steady"].values()) <= 0.02
+    brief = [each for (_, lifetime_s), each in off["pausing"].items() if lifetime_s < 1.0]
+    assert max(brief) <= 0.02
