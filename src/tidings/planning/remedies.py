@@ -70,7 +70,9 @@ def _against(
     if cause.kind == "overload":
         yield relief()
     elif cause.kind in ("travel", "loss"):
-        yield from _nearer(system, cause, links[cause.place])
+        alike = cause.place.partition(ARROW)[2]  # all subscribers like one, under its name
+        of = _target(system, alike) if alike.startswith(LIKE) else links[cause.place]
+        yield from _nearer(system, cause, of)
     elif cause.kind in GROUP_TROUBLES:
         yield from _mended(system, cause)
     else:
@@ -206,8 +208,6 @@ def _links(system: System) -> dict[str, str]:
         named[f"{publisher.name}{ARROW}{publisher.at}"] = publisher.name
     for subscriber in system.subscribers:
         named[f"{subscriber.at}{ARROW}{subscriber.name}"] = subscriber.name
-        like = f"{LIKE}{subscriber.name}"
-        named[f"{subscriber.at}{ARROW}{like}"] = _target(system, like)
     return named
 
 
