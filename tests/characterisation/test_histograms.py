@@ -220,6 +220,19 @@ def test_traces_beat_histograms_and_these_beat_counters() -> None:
     assert any("stranger" in note for note in added.notes)
 
 
+def test_a_system_that_sends_a_queue_something_else_says_so_in_its_predictions() -> None:
+    (told,) = added_to(base()).remarks
+    assert told.startswith("queue 'counted' got 10 ± 0.1 events/s, and the system's publishers")
+    (publisher,) = base().publishers
+    right = replace(publisher, every=Exponential(mean_s=1.0 / 10.2))
+    assert added_to(replace(base(), publishers=(right,))).remarks == ()
+
+
+def added_to(system: System) -> System:
+    reported = Reported(queues={"counted": queue("counted")})
+    return add_reported(system, reported, traced=(), learnt=()).system
+
+
 def test_without_a_backlog_the_mean_time_bounds_the_handling_time() -> None:
     idle = replace(queue("counted"), busy_events=0, busy_per_s=math.nan)
     added = add_reported(base(), Reported(queues={"counted": idle}), traced=(), learnt=())

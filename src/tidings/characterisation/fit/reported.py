@@ -20,15 +20,19 @@ from tidings.characterisation.fit.parameters import HISTOGRAMS, LEVELS, Paramete
 from tidings.characterisation.fit.queues import CountedQueue, Counters, InTime
 from tidings.characterisation.fit.sojourns import service_of_sojourn_s
 from tidings.model.behaviour import Service
+from tidings.model.content import ContentTable
 from tidings.model.delay_grid import EDGES_S, Histogram
+from tidings.model.filters import matches
 from tidings.model.laws import Deterministic, Exponential, Law
+from tidings.model.match_shares import match_shares
 from tidings.model.naming import few
 from tidings.model.outcome import CAUSES, QUANTILES, table
 from tidings.model.standard_errors import share_se
-from tidings.model.system import Broker, Subscriber, System
+from tidings.model.system import Broker, Publisher, Subscriber, System
 
 DELAY, SERVICE = "delay", "service"
 _ENOUGH = 100  # departures of a queue that was never out of work, to know how fast it is
+_OTHER_ERRORS, _OTHER_SHARE = 3.0, 0.1  # of a rate: another one, neither by chance nor rounding
 _WIDE = 0.2  # of a share: with a wider bound the curves do not tell
 # What brokers call their causes, as outcomes have them.
 _CAUSES = {
@@ -120,16 +124,17 @@ def add_reported(
             "of the system has such a name"
         )
     changed = replace(system, brokers=tuple(brokers), subscribers=tuple(subscribers))
+    doubts = (*_outages(reported), *_other_rates(system, reported))
     return Added(
         system=replace(
             changed,
             standard_errors=_errors(system, parameters),
-            remarks=(*system.remarks, *_outages(reported)),
+            remarks=(*system.remarks, *doubts),
         ),
         parameters=tuple(parameters),
         rows=tuple(rows),
         delays=pd.concat(delays, ignore_index=True) if delays else table("delays"),
-        notes=(*notes, *_resets(reported), *_outages(reported)),
+        notes=(*notes, *_resets(reported), *doubts),
     )
 
 
@@ -436,3 +441,31 @@ def _outages(reported: Reported) -> list[str]:
         for each in reported.queues.values()
         if each.stalls
     ]
+
+
+def _other_rates(system: System, reported: Reported) -> Iterator[str]:
+    """Yield a note for queues that get more or fewer events than the system sends them."""
+    if any(each.connectivity is not None for each in system.publishers):
+        return  # what is sent while away comes some other way, or not at all
+    for each in system.subscribers:
+        queue = reported.queues.get(each.name)
+        if queue is None or each.stays is not None or not math.isfinite(queue.rate_se):
+            continue
+        sent = sum(
+            publisher.rate_per_s * _matched(each, publisher) for publisher in system.publishers
+        )
+        apart = abs(sent - queue.rate_per_s)
+        if apart > max(_OTHER_ERRORS * queue.rate_se, _OTHER_SHARE * sent):
+            yield (
+                f"queue '{each.name}' got {queue.rate_per_s:.4g} ± {queue.rate_se:.2g} events/s, "
+                f"and the system's publishers send it {sent:.4g}: predictions are of these; "
+                "correct the publishers' rates"
+            )
+
+
+def _matched(subscriber: Subscriber, publisher: Publisher) -> float:
+    """Compute the share of a publisher's events that a subscriber wants."""
+    content = publisher.content
+    if isinstance(content, ContentTable):
+        return sum(row.probability for row in content.table if matches(subscriber.wants, row.event))
+    return float(match_shares([subscriber.wants], content)[0])
