@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import tempfile
 import time
@@ -36,20 +37,37 @@ CLEANING_S = 2.0  # that Spark is given to let go of what a collection has found
 MOST_COLLECTIONS = 10
 WARM = 5  # times that memory is taken while caches fill
 BROKERS = 4  # in a line: an event is seen by all of them
-SYSTEM = """
-tidings: 1
-lifetime: 1s
-brokers: {{a: {{service: 20us}}, b: {{service: 20us}}, c: {{service: 20us}}, d: {{service: 20us}}}}
-links:
-  - {{between: [a, b], delay: {{exponential: 5ms}}}}
-  - {{between: [b, c], delay: {{exponential: 5ms}}}}
-  - {{between: [c, d], delay: {{exponential: 5ms}}}}
-publishers:
-  ann: {{at: a, every: {{exponential: {every_s}}}, content: {{event: {{topic: news}}}}}}
-subscribers:
-  bob: {{at: b, wants: {{topic: news}}, target: 0.9}}
-  dan: {{at: d, wants: {{topic: news}}, target: 0.9}}
-"""
+SUBSCRIBERS_OF_A_TOPIC = 10
+SYSTEM = {
+    "tidings": 1,
+    "lifetime": "1s",
+    "brokers": {name: {"service": "20us"} for name in "abcd"},
+    "links": [
+        {"between": pair, "delay": {"exponential": "5ms"}}
+        for pair in (["a", "b"], ["b", "c"], ["c", "d"])
+    ],
+}
+
+
+def system_of(events_per_s: float, subscribers: int) -> td.System:
+    """A line of brokers, and subscribers at all of them of whom ten want the same topic."""
+    topics = -(-subscribers // SUBSCRIBERS_OF_A_TOPIC)
+    publisher = {
+        "at": "a",
+        "every": {"exponential": f"{1.0 / events_per_s:.9f}s"},
+        "content": [{"p": 1.0 / topics, "event": {"topic": f"t{n}"}} for n in range(topics)],
+    }
+    wanting = {
+        f"s{n}": {
+            "at": "bdca"[n % BROKERS],
+            "wants": {"topic": f"t{n % topics}"},
+            "link": {"delay": {"exponential": "2ms"}},
+            "target": 0.9,
+        }
+        for n in range(subscribers)
+    }
+    people = {"publishers": {"ann": publisher}, "subscribers": wanting}
+    return td.loads(json.dumps({**SYSTEM, **people}))
 
 
 def a_minute(system: td.System) -> dict[str, pd.DataFrame]:
@@ -117,7 +135,7 @@ def memory_mb(spark: Any) -> dict[str, float]:
 
 def measure(args: argparse.Namespace, place: Path) -> list[dict[str, float]]:
     """Watch minute after minute, and begin none after so long; gives a row for each."""
-    system = td.loads(SYSTEM.format(every_s=f"{BROKERS / args.hops_per_s:.9f}s"))
+    system = system_of(args.hops_per_s / BROKERS, args.subscribers)
     tables = a_minute(system)
     source, store = place / "in", place / "store"
     source.mkdir()
@@ -203,6 +221,7 @@ def slope_of(rows: list[dict[str, float]], name: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hops-per-s", type=float, default=10_000.0)
+    parser.add_argument("--subscribers", type=int, default=2)
     parser.add_argument("--minutes", type=int, default=60)
     parser.add_argument("--most-s", type=float, default=float("inf"), help="begin none after that")
     parser.add_argument("--at-once", type=int, default=1, help="minutes that come at once")

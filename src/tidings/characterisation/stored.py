@@ -27,6 +27,7 @@ from tidings.characterisation.fit.contents import asked_attributes
 from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.laws import FitLaw, fit_law
 from tidings.characterisation.fit.parameters import parameter_table
 from tidings.characterisation.fit.queues import Counters, read_counters
 from tidings.characterisation.fit.reported import counter_parameters
@@ -53,6 +54,7 @@ def characterise_store(
     *,
     since_ns: int | None = None,
     measured_ns: Between | None = None,
+    fit_delay: FitLaw = fit_law,
 ) -> Characterisation:
     """Fit a system to all parts of a store together, with the outcome and how far to trust both.
 
@@ -71,7 +73,7 @@ def characterise_store(
                 f"{store}: not a store; wants a folder written by characterise --into"
             )
         try:
-            return _characterised(store, catalogue, base, since_ns or 0, measured_ns)
+            return _characterised(store, catalogue, base, since_ns or 0, measured_ns, fit_delay)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
             if isinstance(problem, TidingsError):
                 raise
@@ -88,6 +90,7 @@ def _characterised(
     base: System | None,
     since_ns: int,
     measured_ns: Between | None,
+    fit_delay: FitLaw,
 ) -> Characterisation:
     counted = _whole(store, catalogue, since_ns=since_ns, measured_ns=measured_ns)
     carried = catalogue.carried.tables if catalogue.carried else ()
@@ -113,7 +116,7 @@ def _characterised(
     seen = replace(statistics_of(counted), batches_s=batches_s)
     if any(part.batches_ns for part in catalogue.parts):
         seen = replace(seen, intervals=seen.intervals[seen.intervals["statistic"] != SCALES])
-    fitted = fit(observed, seen, measured, base)
+    fitted = fit(observed, seen, measured, base, fit_delay=fit_delay)
     if "levels" not in counted.tables:
         return fitted
     shares = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidings.characterisation.count.store import StorePart
+from tidings.characterisation.fit.laws import fit_moments
 from tidings.characterisation.fit.queues import Counters
 from tidings.characterisation.statistics import BATCHES
 from tidings.characterisation.stored import characterise_store, end_of_batches, stored_counters
@@ -87,7 +88,9 @@ def measure(
     if ready_ns <= begin_ns:
         return None
     since_ns = max(part.from_ns for part in parts if part.from_ns <= begin_ns)
-    found = characterise_store(store, base, since_ns=since_ns, measured_ns=(begin_ns, ready_ns))
+    found = characterise_store(
+        store, base, since_ns=since_ns, measured_ns=(begin_ns, ready_ns), fit_delay=fit_moments
+    )
     rows = found.measured.subscribers
     counts = {
         str(row.subscriber): EventCounts(

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tidings.characterisation.count.store import StorePart, locked
 from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.laws import FitLaw, fit_law, fit_moments
 from tidings.characterisation.fit.quality import unusable_rows
 from tidings.characterisation.stored import characterise_store
 from tidings.errors import EngineError, InvalidTracesError, StoreInUseError, TidingsError
@@ -202,7 +203,7 @@ class Watcher:
         try:
             until_ns = known[-1].until_ns if known else 0
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
-            self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
+            self._found = self._characterised(parts[-1].from_ns, fit_delay=fit_moments)
             self._down = closing.down_since()
             self._queues = newest_counters(store, parts)
             self._count_set_aside(parts)
@@ -214,6 +215,18 @@ class Watcher:
             return False
         return True
 
+    def _characterised(self, since_ns: int, *, fit_delay: FitLaw = fit_law) -> Characterisation:
+        store = self.plan.closing.store
+        return characterise_store(store, self.plan.system, since_ns=since_ns, fit_delay=fit_delay)
+
+    def _newest(self) -> System | None:
+        """Fit the newest part with all its distributions; None where that cannot be done."""
+        try:
+            return self._characterised(self.plan.closing.parts()[-1].from_ns).system
+        except TidingsError as problem:
+            self._say(f"the newest part cannot be fitted: {problem}")
+            return None
+
     def _count_set_aside(self, parts: Sequence[StorePart]) -> None:
         """Add the rows that nobody can use, of all parts that were counted since this was done."""
         assert self._found is not None
@@ -223,8 +236,7 @@ class Watcher:
             return
         found = self._found
         if len(new) > 1:
-            store, since_ns = self.plan.closing.store, new[0].from_ns
-            found = characterise_store(store, self.plan.system, since_ns=since_ns)
+            found = self._characterised(new[0].from_ns, fit_delay=fit_moments)
         self._set_aside = rows + unusable_rows(found.quality), parts[-1].until_ns
 
     def _compact(self) -> None:
@@ -254,9 +266,10 @@ class Watcher:
         told: tuple[Alarm, ...] = ()
         if is_new:
             turn = turned(self._alarms, alarms(look), look.at_ns)
-            if self._found is not None and any(each.kind == CHANGED for each in turn.begun):
-                self._keep(self._found.system, look.at_ns)
-            begun = self._advised(turn.begun)
+            newest = self._newest() if turn.begun and self._found is not None else None
+            if newest is not None and any(each.kind == CHANGED for each in turn.begun):
+                self._keep(newest, look.at_ns)
+            begun = self._advised(turn.begun, newest)
             advised = dict(zip(turn.begun, begun, strict=True))
             self._alarms = tuple(advised.get(each, each) for each in turn.alarms)
             told = (*begun, *turn.ended)
@@ -309,8 +322,7 @@ class Watcher:
         hour_ns = round(self.plan.refit_s * 1e9)
         if now_ns - self._known_ns >= hour_ns:
             since_ns = min(part.from_ns for part in parts if part.until_ns > now_ns - hour_ns)
-            store = self.plan.closing.store
-            self._longer = characterise_store(store, self.plan.system, since_ns=since_ns)
+            self._longer = self._characterised(since_ns)
             self._keep(self._longer.system, now_ns)
 
     def _keep(self, system: System, at_ns: int) -> None:
@@ -332,13 +344,13 @@ class Watcher:
             self._say(f"nothing can be predicted: {problem}")
             return None
 
-    def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
+    def _advised(self, begun: tuple[Alarm, ...], newest: System | None) -> tuple[Alarm, ...]:
         """Add to alarms that begin the dearest cause, and the single change that acts on them."""
-        if not begun or self._found is None:
+        if not begun or newest is None:
             return begun
         self.progress("explaining")
         try:
-            budget = explain(self._found.system)
+            budget = explain(newest)
         except TidingsError as problem:
             self._say(f"nothing can be advised: {problem}")
             return begun

@@ -228,12 +228,12 @@ def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
 
 def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
     """List subscribers of whom some events travelled longer than a margin: parts may miss them."""
-    late = []
-    for name, rows in found.measured.delays.groupby("subscriber"):
-        within = rows[rows["delay_s"] <= margin_s]["arrived"].max()
-        if rows["arrived"].max() > (0.0 if math.isnan(within) else within):
-            late.append(str(name))
-    return late
+    delays = found.measured.delays
+    over = delays["delay_s"] > margin_s
+    within = delays[~over].groupby("subscriber")["arrived"].max()
+    in_all = delays[over].groupby("subscriber")["arrived"].max()
+    later = in_all > within.reindex(in_all.index, fill_value=0.0)
+    return [str(name) for name in in_all.index[later]]
 
 
 # ---- what is wrong -------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from tidings.characterisation.fit.clocks import Apparent, ClockOffset
 from tidings.characterisation.fit.delay_days import DelayDay
-from tidings.characterisation.fit.laws import FittedLaw, fit_law, law_of_moments
+from tidings.characterisation.fit.laws import FitLaw, FittedLaw, fit_law, law_of_moments
 from tidings.characterisation.fit.parameters import Parameter, law_parameter
-from tidings.characterisation.fit.samples import EMPTY, sample_from_rows
+from tidings.characterisation.fit.samples import EMPTY, samples_by
 from tidings.characterisation.statistics import (
     CROSSING_STATISTICS,
     HOUR_STATISTICS,
@@ -25,6 +26,7 @@ from tidings.model.daily_delays import DailyDelays
 from tidings.model.standard_errors import share_se
 from tidings.model.units import format_seconds
 
+_ENDS = ["source", "target"]  # of a directed link
 LEAST_AFTER_LOSS = 100  # probes that follow a loss; from fewer nobody can tell
 _SURE = 5.0  # standard errors by which losses in a row must exceed chance
 ENOUGH = 2_000  # probes of a link, which tell its loss to a percentage point
@@ -93,23 +95,35 @@ class LossRuns:
         return self.lost_after_loss / self.after_loss > share + _SURE * error
 
 
-def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
+def loss_runs(rows: pd.DataFrame) -> dict[Direction, LossRuns]:
     """Count the runs of losses of every link with enough losses seen, batches put together."""
-    runs_by_link = {}
-    for (source, target), part in rows.groupby(["source", "target"]):
-        ordered = part.sort_values("batch")
-        together = adjoining(ordered)
-        before = ordered["last_lost"].to_numpy(dtype=bool)[:-1][together]
-        after = ordered["first_lost"].to_numpy(dtype=bool)[1:][together]
-        runs = LossRuns(
-            following=int(part["following"].sum()) + len(after),
-            lost=int(part["lost"].sum() + after.sum()),
-            after_loss=int(part["after_loss"].sum() + before.sum()),
-            lost_after_loss=int(part["lost_after_loss"].sum() + (before & after).sum()),
+    ordered = rows.dropna(subset=_ENDS).sort_values([*_ENDS, "batch"], kind="stable")
+    follows = np.zeros(len(ordered), dtype=np.bool_)  # the batch before, of the same link
+    follows[1:] = ordered.duplicated(_ENDS).to_numpy()[1:] & adjoining(ordered)
+    last_lost = ordered["last_lost"].to_numpy(dtype=np.bool_)
+    before = np.zeros(len(ordered), dtype=np.bool_)
+    before[1:] = last_lost[:-1]
+    before &= follows
+    after = ordered["first_lost"].to_numpy(dtype=np.bool_) & follows
+    seams = ordered[_ENDS].assign(
+        following=ordered["following"] + follows,
+        lost=ordered["lost"] + after,
+        after_loss=ordered["after_loss"] + before,
+        lost_after_loss=ordered["lost_after_loss"] + (before & after),
+    )
+    sums = seams.groupby(_ENDS).sum()
+    telling = (sums["after_loss"] >= LEAST_AFTER_LOSS) & (
+        sums["lost_after_loss"] < sums["after_loss"]
+    )
+    return {
+        (str(arc[0]), str(arc[1])): LossRuns(
+            following=int(following),
+            lost=int(lost),
+            after_loss=int(after_loss),
+            lost_after_loss=int(lost_after_loss),
         )
-        if runs.after_loss >= LEAST_AFTER_LOSS and runs.lost_after_loss < runs.after_loss:
-            runs_by_link[str(source), str(target)] = runs
-    return runs_by_link
+        for arc, following, lost, after_loss, lost_after_loss in sums[telling].itertuples(name=None)
+    }
 
 
 def well_probed(hops: pd.DataFrame, probes: pd.DataFrame) -> set[tuple[str, str]]:
@@ -241,24 +255,28 @@ def fit_channels(
     rows: pd.DataFrame,
     runs: Mapping[Direction, LossRuns] | None = None,
     days: Mapping[Direction, DelayDay] | None = None,
+    *,
+    fit_delay: FitLaw = fit_law,
 ) -> dict[Direction, FittedChannel]:
-    """Fit the channel of every directed link in a link statistic.
+    """Fit the channel of every directed link in a link statistic, its delays by ``fit_delay``.
 
     With runs of losses, and by time of day, where these are known.
     """
+    samples = samples_by(rows, _ENDS)
+    good = rows.dropna(subset=_ENDS)
+    counts = good.assign(untold=good["lost"].isna()).groupby(_ENDS)[["rows", "lost", "untold"]]
     channels = {}
-    good = rows[rows["source"].notna() & rows["target"].notna()]
-    for (source, target), part in good.groupby(["source", "target"]):
-        sample = sample_from_rows(part)
-        is_known = part["lost"].notna().all()
-        day = (days or {}).get((str(source), str(target)))
+    for ends, tried, lost, untold in counts.sum().itertuples(name=None):
+        arc = str(ends[0]), str(ends[1])
+        sample = samples.get(ends, EMPTY)
+        day = (days or {}).get(arc)
         if day is not None:
             sample = day.at_one_time(sample)
-        channels[str(source), str(target)] = FittedChannel(
-            tried=int(part["rows"].sum()),
-            lost=int(part["lost"].sum()) if is_known else None,
-            delay=fit_law(sample) if sample.count else None,
-            runs=(runs or {}).get((str(source), str(target))),
+        channels[arc] = FittedChannel(
+            tried=int(tried),
+            lost=None if untold else int(lost),
+            delay=fit_delay(sample) if sample.count else None,
+            runs=(runs or {}).get(arc),
             day=day,
         )
     return channels

@@ -55,20 +55,28 @@ class Apparent:
 
 def apparent_delays(clocks: pd.DataFrame) -> dict[Direction, Apparent]:
     """Sum up times by the clocks of both ends of every direction, from a clock statistic."""
-    known = clocks[clocks["count"] > 0]
-    sums = known.groupby(["source", "target"])[
-        ["count", "early", "apparent_total_s", "apparent_squares"]
-    ].sum()
-    least = known.groupby(["source", "target"])["least_s"].min()
+    sums = (
+        clocks[clocks["count"] > 0]
+        .groupby(["source", "target"])
+        .agg(
+            {
+                "count": "sum",
+                "early": "sum",
+                "least_s": "min",
+                "apparent_total_s": "sum",
+                "apparent_squares": "sum",
+            }
+        )
+    )
     return {
         (str(arc[0]), str(arc[1])): Apparent(
-            count=int(row["count"]),
-            early=int(row["early"]),
-            least_s=float(least[arc]),
-            total_s=float(row["apparent_total_s"]),
-            squares=float(row["apparent_squares"]),
+            count=int(count),
+            early=int(early),
+            least_s=float(least_s),
+            total_s=float(total_s),
+            squares=float(squares),
         )
-        for arc, row in sums.iterrows()
+        for arc, count, early, least_s, total_s, squares in sums.itertuples(name=None)
     }
 
 

@@ -43,6 +43,7 @@ from tidings.characterisation.fit.delay_days import find_delay_days
 from tidings.characterisation.fit.failures import ever_down, failing_together, fit_failures
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.groups import who_handle, with_groups
+from tidings.characterisation.fit.laws import FitLaw, fit_law
 from tidings.characterisation.fit.measured import waiting_parameters
 from tidings.characterisation.fit.parameters import (
     Parameter,
@@ -89,16 +90,24 @@ from tidings.model.system import Publisher, Subscriber, System
 
 
 def fit(
-    traces: Observed, seen: Statistics, measured: ObservedWindow, base: System | None
+    traces: Observed,
+    seen: Statistics,
+    measured: ObservedWindow,
+    base: System | None,
+    *,
+    fit_delay: FitLaw = fit_law,
 ) -> Characterisation:
-    """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
+    """Fit a system to statistics of traces, with standard errors, and measure the outcome.
+
+    Delays of links, of which a system has one for every client, are fitted by ``fit_delay``.
+    """
     every = seen
     seen, contradicting, contradicted = without_contradictions(seen, base)
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     clocks = read_clocks(seen.clocks, seen.crossings)
     probe_days = {} if seen.probe_hours is None else find_delay_days(seen.probe_hours, measured)
-    fitted_probes = fit_channels(probed, runs, probe_days)
+    fitted_probes = fit_channels(probed, runs, probe_days, fit_delay=fit_delay)
     probed_channels = by_clocks(fitted_probes, clocks.probed, clocks.offsets)
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
@@ -106,7 +115,8 @@ def fit(
     quality = quality_table(every, bad_filters=wanting.bad_rows, contradicting=contradicting)
     spoilt = spoilt_shares(quality)
     handling = who_handle(seen.handlings)  # what is received then says nothing of the link
-    of_events = fit_channels(seen.crossings, days=find_delay_days(seen.crossing_hours, measured))
+    crossing_days = find_delay_days(seen.crossing_hours, measured)
+    of_events = fit_channels(seen.crossings, days=crossing_days, fit_delay=fit_delay)
     crossed = {
         arc: each for arc, each in of_events.items() if arc not in enough and arc[1] not in handling
     }

@@ -192,6 +192,9 @@ class FittedLaw:
         return math.hypot(self.sample.mean_se_s, self.systematic_s)
 
 
+FitLaw = Callable[[Sample], FittedLaw]
+
+
 def fit_law(sample: Sample, as_good_as: int | None = None, near: float = NEAR) -> FittedLaw:
     """Fit a distribution to a sample, with its mean, by its distance from the histogram.
 
@@ -242,6 +245,12 @@ def law_of_moments(sample: Sample) -> tuple[str, Law]:
     if scv > _MOST_SCV:
         return "lognormal", LogNormal(mean_s=sample.mean_s, scv=scv)
     return "gamma", Gamma(mean_s=sample.mean_s, shape=1.0 / scv)
+
+
+def fit_moments(sample: Sample) -> FittedLaw:
+    """Fit a distribution to the mean and the variance of a sample alone, which takes no search."""
+    family, law = law_of_moments(sample)
+    return _chosen(sample, law, family, math.nan, "by mean and variance")
 
 
 def kolmogorov_distance(sample: Sample, law: Law) -> float:

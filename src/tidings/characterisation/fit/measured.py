@@ -147,15 +147,14 @@ def delay_table(tally: Tally, delays: pd.DataFrame, roster: Roster) -> pd.DataFr
     """
     counts = _histograms(delays, roster)
     wanted = tally.wanted.sum(axis=1)
-    parts = []
-    for index, name in enumerate(roster.names):
-        filled = np.flatnonzero(counts[index])
-        if filled.size:
-            arrived = np.cumsum(counts[index])[filled] / wanted[index]
-            parts.append(
-                pd.DataFrame({"subscriber": name, "delay_s": EDGES_S[filled], "arrived": arrived})
-            )
-    return table("delays", pd.concat(parts).to_dict("list") if parts else ())
+    subscribers, filled = np.nonzero(counts)
+    arrived = np.cumsum(counts, axis=1)[subscribers, filled] / wanted[subscribers]
+    columns = {
+        "subscriber": np.array(roster.names, dtype=object)[subscribers],
+        "delay_s": EDGES_S[filled],
+        "arrived": arrived,
+    }
+    return table("delays", columns if subscribers.size else ())
 
 
 def broker_table(

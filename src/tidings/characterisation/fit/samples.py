@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidings.model.delay_grid import BINS, bin_of
 
+Reals = NDArray[np.float64]
 _SUMS = ("count", "total_s", "squares", "logs", "squared_logs")
 
 
@@ -98,19 +101,46 @@ def sample_of(times_s: ArrayLike) -> Sample:
 
 def sample_from_rows(rows: pd.DataFrame) -> Sample:
     """Read the sample in the rows of a statistic: one per bin, with the columns of ``SAMPLE``."""
-    known = rows[rows["count"] > 0]
-    if known.empty:
+    return _sample(*_columns(rows[rows["count"] > 0]))
+
+
+def samples_by(rows: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], Sample]:
+    """Read the samples in the rows of a statistic, one for each combination of some columns.
+
+    Rows without one of them, and combinations without times, are left out.
+    """
+    ordered = rows[rows["count"] > 0].dropna(subset=[*keys]).sort_values([*keys], kind="stable")
+    if ordered.empty:
+        return {}
+    names = ordered[[*keys]].reset_index(drop=True)
+    starts = np.flatnonzero(~names.duplicated().to_numpy())
+    ends = np.append(starts[1:], len(names))
+    sums, extremes_s, whole = _columns(ordered)
+    return {
+        tuple(key): _sample(sums[:, a:b], extremes_s[:, a:b], whole[:, a:b])
+        for key, a, b in zip(names.iloc[starts].to_numpy(), starts, ends, strict=True)
+    }
+
+
+def _columns(known: pd.DataFrame) -> tuple[Reals, Reals, NDArray[np.int64]]:
+    """Give sums, extremes, and bins with their counts, as rows of arrays."""
+    return (
+        known[list(_SUMS)].fillna(0.0).to_numpy(dtype=np.float64).T,
+        known[["lowest_s", "highest_s"]].to_numpy(dtype=np.float64).T,
+        known[["bin", "count"]].to_numpy(dtype=np.int64).T,
+    )
+
+
+def _sample(sums: Reals, extremes_s: Reals, whole: NDArray[np.int64]) -> Sample:
+    if not sums.shape[1]:
         return EMPTY
-    sums = {name: math.fsum(known[name].fillna(0.0)) for name in _SUMS}
+    totals = dict(zip(_SUMS, map(math.fsum, sums), strict=True))
     bins = np.zeros(BINS, dtype=np.int64)
-    np.add.at(bins, known["bin"].to_numpy(dtype=np.int64), known["count"].to_numpy(dtype=np.int64))
+    np.add.at(bins, whole[0], whole[1])
     return Sample(
-        count=int(sums["count"]),
-        total_s=sums["total_s"],
-        squares=sums["squares"],
-        logs=sums["logs"],
-        squared_logs=sums["squared_logs"],
-        lowest_s=float(known["lowest_s"].min()),
-        highest_s=float(known["highest_s"].max()),
+        count=int(totals.pop("count")),
+        **totals,
+        lowest_s=float(np.fmin.reduce(extremes_s[0])),
+        highest_s=float(np.fmax.reduce(extremes_s[1])),
         bins=bins,
     )

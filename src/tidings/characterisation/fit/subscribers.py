@@ -58,19 +58,24 @@ def find_subscribers(
     bad = subscribed["filter"].map(lambda text: texts[str(text)] is None).astype(bool)
     known = {each.name: each for each in base.subscribers} if base else {}
     subscribers, notes = [], []
-    for key, part in subscribed[~bad].groupby("subscriber"):
-        name = str(key)
-        latest = part.sort_values("last_ns", kind="stable").iloc[-1]
-        if part["broker"].nunique() > 1:
+    good = subscribed[~bad].dropna(subset=["subscriber"])
+    filters = good.drop_duplicates(["subscriber", "filter"]).groupby("subscriber")["filter"]
+    wanted_by = filters.agg(list)
+    brokers = good.groupby("subscriber")["broker"].nunique()
+    latest = good.sort_values("last_ns", kind="stable").drop_duplicates("subscriber", keep="last")
+    home_of = latest.set_index("subscriber")["broker"]
+    for key, wanted in wanted_by.items():
+        name, home = str(key), str(home_of[key])
+        if brokers[key] > 1:
             notes.append(
-                f"subscriber '{name}' changed its broker; the last one, {latest['broker']}, "
+                f"subscriber '{name}' changed its broker; the last one, {home}, "
                 "is taken as its home broker"
             )
-        wanted = [texts[str(text)] for text in part["filter"].unique()]
-        wants = _either([each for each in wanted if each is not None])
+        read = [texts[str(text)] for text in wanted]
+        wants = _either([each for each in read if each is not None])
         old = known.get(name)
-        given = Subscriber(name=name, at=str(latest["broker"]), wants=wants)
-        subscribers.append(replace(old, at=given.at, wants=wants) if old else given)
+        given = Subscriber(name=name, at=home, wants=wants)
+        subscribers.append(replace(old, at=home, wants=wants) if old else given)
     unheard = {name: known[name] for name in sorted(set(known) - {s.name for s in subscribers})}
     subscribers += [each for name, each in unheard.items() if name in reported]
     silent = [name for name in unheard if name not in reported]
