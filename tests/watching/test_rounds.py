@@ -117,7 +117,7 @@ def test_rows_set_aside_are_added_up_part_by_part_and_each_part_once(plan, monke
     """What belongs to another part is no dirt; parts of a run that was killed are made up for."""
     asked = []
 
-    def fitted(_, __, *, since_ns, **_):
+    def fitted(_, __, *, since_ns, **__how):
         asked.append(since_ns)
         return Fitted(5, 0)
 
