@@ -6,16 +6,18 @@ how busy this machine is; what was published less than a margin from one is not 
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from real_servers import skip_if_later
 from tidings.errors import UnsupportedError
 from tidings.model.reading import loads
-from tidings.testbed.breaking import rejoinings
+from tidings.testbed.breaking import rejoinings, usable_changes
 from tidings.testbed.outages import Outage
 from tidings.testbed.running import run_testbed
-from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.runs import StateChange, TestbedOptions
 from tidings.testbed.tables import manifest, trace_tables
 
 pytestmark = pytest.mark.slow
@@ -141,6 +143,38 @@ def test_repairs_are_written_down_and_joining_again_is_measured(plain, stored):
         took_s = [each.took_s for each in rejoinings(told.run) if each.component == "b"]
         assert len(took_s) == 1
         assert 0.0 < took_s[0] < CUT[0] - KILLED[1]
+        joined_s = changes_s[1] - KILLED[1]  # what is stored is not lost while they join
+        assert joined_s == pytest.approx(took_s[0] if told is plain else 0.0, abs=0.05)
+
+
+def test_what_fails_again_before_it_has_joined_was_down_all_the_time():
+    """Two brokers and a link; the link's lanes are not ready while broker b is down."""
+
+    def lane(name):
+        source, target = name.split("→")
+        return SimpleNamespace(name=name, source=source, target=target)
+
+    relay = SimpleNamespace(lanes=(lane("a→b"), lane("b→a")))
+    readiness = [
+        SimpleNamespace(lane=each.name, at_s=at_s, ready=ready)
+        for at_s, ready in ((0.0, True), (1.0, False), (4.5, True), (5.0, False), (9.0, True))
+        for each in relay.lanes
+    ]
+    layout = SimpleNamespace(
+        links={"a--b": (relay,)}, relays=[relay], journal=SimpleNamespace(readiness=readiness)
+    )
+    states = [
+        StateChange(component=component, is_up=is_up, at_s=at_s)
+        for component, is_up, at_s in (
+            ("b", False, 1.0), ("b", True, 2.0), ("b", False, 3.0), ("b", True, 4.0),
+            ("b", False, 5.0), ("a--b", False, 5.5), ("a--b", True, 6.0), ("b", True, 8.0),
+        )
+    ]  # fmt: skip
+    changes = usable_changes(SimpleNamespace(rejoined=[], states=states, layout=layout))
+    assert [(each.component, each.is_up, each.at_s) for each in changes] == [
+        ("b", False, 1.0), ("b", True, 4.5), ("b", False, 5.0),
+        ("a--b", False, 5.5), ("a--b", True, 6.0), ("b", True, 9.0),
+    ]  # fmt: skip
 
 
 def test_hops_say_where_events_went(plain, stored):

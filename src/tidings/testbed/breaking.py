@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from tidings.testbed.layout import TestbedLayout
 from tidings.testbed.outages import Outage
@@ -73,6 +75,43 @@ def rejoinings(run: Run) -> list[Rejoining]:
     return rejoined
 
 
+def usable_changes(run: Run) -> list[StateChange]:
+    """List the changes of components, each up from when events could pass it again.
+
+    What is repaired takes a while to join again, and what is sent to it meanwhile is lost as in the
+    outage. What fails again before it has joined was down all the time.
+    """
+    if run.rejoined:  # stores: nothing is lost while they join
+        return list(run.states)
+    changes: list[StateChange] = []
+    down: set[str] = set()
+    still_down: set[str] = set()  # repaired, and failed again too soon
+    for number, change in enumerate(run.states):
+        component = change.component
+        if not change.is_up:
+            down.add(component)
+            if component not in still_down:
+                changes.append(change)
+            still_down.discard(component)
+            continue
+        down.discard(component)
+        later = (each.at_s for each in run.states[number + 1 :] if each.component == component)
+        ready_s = _ready_s(run, _usable_lanes(run.layout, component, down), change.at_s)
+        if ready_s is None:
+            changes.append(change)  # nobody knows when
+        elif ready_s < next(later, float("inf")):
+            changes.append(replace(change, at_s=ready_s))
+        else:
+            still_down.add(component)
+    return sorted(changes, key=lambda each: each.at_s)
+
+
+def _usable_lanes(layout: TestbedLayout, component: str, down: AbstractSet[str]) -> set[str]:
+    """Find the lanes at a component over which events can pass while some others are down."""
+    unusable = {name for each in down for name in _lanes_at(layout, each)}
+    return set(_lanes_at(layout, component)) - unusable
+
+
 def _alone(run: Run, repair: StateChange) -> bool:
     """Test whether everything else was up at a repair."""
     is_up: dict[str, bool] = {}
@@ -97,6 +136,8 @@ def _ready_s(run: Run, lanes: set[str], after_s: float) -> float | None:
 
     Moments are in seconds of the loop's clock.
     """
+    if not lanes:
+        return after_s
     ready = dict.fromkeys(lanes, False)
     for each in run.layout.journal.readiness:
         if each.lane in ready:

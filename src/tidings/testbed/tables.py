@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidings.model.system import Subscriber
 from tidings.model.trace_files import filter_text, subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
+from tidings.testbed.breaking import usable_changes
 from tidings.testbed.churning import learnings
 from tidings.testbed.consuming import takes_time
 from tidings.testbed.frames import EVENT
@@ -228,10 +229,11 @@ def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
 
 
 def _states(run: Run) -> pa.Table:
+    changes = usable_changes(run)
     columns = {
-        "component": [each.component for each in run.states],
-        "state": ["up" if each.is_up else "down" for each in run.states],
-        "at_ns": [run.nanoseconds(each.at_s) for each in run.states],
+        "component": [each.component for each in changes],
+        "state": ["up" if each.is_up else "down" for each in changes],
+        "at_ns": [run.nanoseconds(each.at_s) for each in changes],
     }
     return trace_table("states", columns)
 
