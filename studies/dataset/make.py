@@ -60,7 +60,7 @@ KINDS = {
     "nats-churning": Kind(system="visiting", seconds=40.0),
     "nats-groups": Kind(system="groups", seconds=60.0),
     "mosquitto-steady": Kind(system="steady", broker="mosquitto"),
-    "mosquitto-failing": Kind(system="failing", broker="mosquitto", seconds=40.0),
+    "mosquitto-failing": Kind(system="failing", broker="mosquitto", seconds=100.0),
 }
 
 

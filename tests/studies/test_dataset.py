@@ -22,7 +22,6 @@ NUMBERS = ["events", "on_time", "on_time_se", "delivered", "late", "delay_mean_s
 MOST_ERRORS = 3.0
 # Bridges of Mosquitto take up to two seconds to join again, and traces do not say that they do:
 # what is learnt from these alone is too high. `tidings testbed compare` measures it in a drill.
-JOIN_LATE = "mosquitto-failing"
 
 
 def window_of(sample):
@@ -86,16 +85,7 @@ def test_what_fails_is_learnt_and_predicted(spark):
 
 @pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(reason="bridges join late")])
-        if name == JOIN_LATE
-        else name
-        for name in make.KINDS
-        if name != "nats-failing"
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in make.KINDS if name != "nats-failing"])
 def test_what_is_learnt_predicts_what_was_measured(spark, name):
     check(spark, name)
 
