@@ -51,6 +51,7 @@ from tidings.theory.repairs.schemes import FailingPaths
 
 _MANY_PATHS = 100_000  # brokers · publishers from which on grids of paths are thinner
 _EVEN = 0.05  # |log c²| of publishers up to which they count as Poisson
+_LEAST_SPARE = 0.02  # of a broker, left for what comes at once
 _BEFORE, _BEHIND = 1e-3, 1.3  # of lifetimes, between which the influence of waits is worked out
 
 
@@ -272,6 +273,30 @@ class Network:
         return any(each.connectivity is not None for each in self.system.publishers)
 
     @cached_property
+    def handed_over(self) -> float:
+        """The share of time in which others wait behind what publishers hand over on their return.
+
+        While a publisher was away its events waited; when they come at once, the slowest broker is
+        busy with them for as long as the load of the others lets it. Shorter than a lifetime, that
+        makes few events late.
+        """
+        services_s = [law.mean_s for laws in self.rates.services for law in laws]
+        slowest_s, load = max(services_s, default=0.0), float(self.rates.loads.max(initial=0.0))
+        spare = max(1.0 - load, _LEAST_SPARE)
+        lifetimes_s = [row.lifetime.mean_s for row in self.routes.rows if row.lifetime is not None]
+        shares = [0.0]
+        for publisher in self.system.publishers:
+            if (peer := publisher.connectivity) is None:
+                continue
+            on, off = periods(peer)
+            handover_s = 0.0 if peer.service is None else peer.service.mean_s
+            backlog = publisher.rate_per_s * off.mean_s
+            behind_s = backlog * max(slowest_s - handover_s * spare, 0.0) / spare
+            late = min(behind_s / min(lifetimes_s, default=np.inf), 1.0)
+            shares.append(min(behind_s / (on.mean_s + off.mean_s), 1.0) * late)
+        return max(shares)
+
+    @cached_property
     def _publishers_stay_unevenly(self) -> bool:
         """Whether a publisher is connected for times that are not exponential."""
         moving = (each.connectivity for each in self.system.publishers)
@@ -298,6 +323,7 @@ class Network:
                 0.0 if peer is None else on_scv_deviation(peer),
                 0.0 if peer is None else self.unevenness,
                 float(mobile),
+                self.handed_over,
                 float((mobile or peer is not None) and self.failing is not None),
                 float(one.stays is not None),
                 float(self.churns),
