@@ -98,7 +98,11 @@ STATES = _table(
     "states",
     "one change of a broker or link between up and down",
     ("component", "string", "a broker's name, or a link as a--b"),
-    ("state", "string", "up or down"),
+    (
+        "state",
+        "string",
+        "up or down; up again from when events can pass it, which may be a while after a repair",
+    ),
     ("at_ns", "bigint", "when it changed"),
 )
 SESSIONS = _table(
