@@ -114,7 +114,7 @@ def part_killed(scene: Scene, rng: random.Random) -> Happening:
             what = Path(f"/proc/{victim}/comm").read_text().strip()
             os.kill(victim, signal.SIGKILL)
     codes = (0, 1, ENGINE)
-    when = f"{what} after {at_s:.2f} s"
+    when = f"{what} killed after {at_s:.2f} s"
     ends = (running.wait(),)
     return Happening(when=when, struck=bool(others), ends=ends, may_end_with=codes, killed=True)
 

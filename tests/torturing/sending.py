@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torturing.clients import ask, say, serving
 
-SPANS, BYTES = 60, 1500
+SPANS, BYTES = 200, 1500
 ACKNOWLEDGED = Path("kept/acknowledged")
 FOLDER = Path("out/spans")
 TRIES, PAUSE_S = 6, 0.1
