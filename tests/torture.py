@@ -12,6 +12,7 @@ did not.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--run", type=int, help="only the run of this number")
     parser.add_argument("--write", action="store_true", help="keep the page of the docs")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what runs is ended, too
     numbers = range(asked.seed, asked.seed + asked.runs) if asked.run is None else [asked.run]
     trials: list[Trial] = []
     for name in asked.subjects or SUBJECTS:

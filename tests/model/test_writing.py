@@ -301,6 +301,13 @@ def test_checking_a_place_changes_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_checking_a_place_makes_nothing_with_a_name(tmp_path, monkeypatch):
+    """A kill in that moment would leave it."""
+    monkeypatch.delattr(writing.tempfile, "mkdtemp")
+    check_file(tmp_path / "x")
+    check_new_folder(tmp_path / "deep" / "x")
+
+
 def test_what_comes_up_at_the_last_moment_is_kept(tmp_path, monkeypatch):
     """Somebody else's folder appears after the last look and before the exchange."""
     target = tmp_path / "out"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torturing.places import Ended, Place, Running
-from torturing.stepping import STEP
+from torturing.stepping import MEMORY, STEP
 from torturing.subjects import LOCAL, Result, Subject, Words
 
 DAY_S = 86_400.0
@@ -194,13 +194,13 @@ def memory_short(scene: Scene, rng: random.Random) -> Happening:
         memory = f"{rng.randint(200, 560)}m"
         running = scene.place.start((*stage.words, "--memory", memory))
         return _told(scene, running, f"{memory} for Java", (0, ENGINE))
-    limit = round(rng.uniform(0.25, 1.0) * stage.address_bytes)
-    running = scene.place.start(stage.words, before=lambda: _limit(resource.RLIMIT_AS, limit))
+    room = round(rng.uniform(0.0, 0.5) * stage.address_bytes)
+    running = scene.place.start(stage.words, {MEMORY: str(room)})
     ended = running.wait()
     # Where there is not even room to say so, Python and compiled libraries end as they can.
     speechless = ended.code == 1 and any(each in ended.said for each in _SPEECHLESS)
     ends = () if speechless or (ended.code or 0) < 0 else (ended,)
-    when = f"{limit / 2**20:,.0f} MiB of addresses"
+    when = f"{room / 2**20:,.0f} MiB of addresses beside libraries"
     return Happening(when=when, struck=ended.code != 0, ends=ends, may_end_with=(0, ENGINE))
 
 

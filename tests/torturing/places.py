@@ -24,7 +24,7 @@ import tidings
 from torturing.stepping import COUNT, PLACE
 
 PATIENCE_S = 240.0
-_GONE_WITHIN_S = 8.0  # Java, and a watchdog that tidies up after a kill, take moments
+GONE_WITHIN_S = 8.0  # Java, and a watchdog that tidies up after a kill, take moments
 _OWN = ("out", "kept", "state")  # what a run changes
 _TESTS = Path(__file__).resolve().parents[1]
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{6,}|_[0-9]{10,}")
@@ -187,7 +187,7 @@ class Place:
 
     def outlived(self) -> list[str]:
         """Wait until nothing runs here any more; what still does is named, and killed."""
-        until = time.monotonic() + _GONE_WITHIN_S
+        until = time.monotonic() + GONE_WITHIN_S
         while (left := self.processes()) and time.monotonic() < until:
             time.sleep(0.02)
         named = []

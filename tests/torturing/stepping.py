@@ -3,15 +3,22 @@
 A moment drawn evenly falls between two steps on files next to never: they take microseconds. So
 Python is asked to tell of each (``sys.addaudithook``); ``TORTURE_STEP`` says before which one all
 of this process group is killed. A byte in ``TORTURE_COUNT`` for each counts how many there are.
+
+``TORTURE_MEMORY`` says how many bytes of addresses it may take beyond what libraries need that are
+loaded first: OpenBLAS tries for ever where it finds no room when it begins.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
+from importlib import import_module
 from typing import Any
 
+MEMORY = "TORTURE_MEMORY"
+LIBRARIES = ("numpy.linalg", "scipy.linalg", "pandas", "pyarrow.parquet", "numba")
 PLACE, STEP, COUNT = "TORTURE_PLACE", "TORTURE_STEP", "TORTURE_COUNT"
 _CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -50,7 +57,20 @@ def _is_inside(path: object, place: str) -> bool:
     return os.path.abspath(os.fsdecode(path)).startswith(f"{place}/")
 
 
+def limit_memory() -> None:
+    """Take no more addresses than so many beyond those of libraries, if that is asked."""
+    if MEMORY not in os.environ:
+        return
+    for each in LIBRARIES:
+        import_module(each)
+    with open("/proc/self/statm", encoding="ascii") as file:
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    most = taken + int(os.environ[MEMORY])
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
 if __name__ == "__main__":
+    limit_memory()
     heed()
     from tidings.cli.main import main
 

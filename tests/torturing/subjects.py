@@ -305,7 +305,7 @@ SUBJECTS: dict[str, Subject] = {
                 "simulate",
                 "in/system.yaml",
                 "--duration",
-                "60s",
+                "20s",
                 "--traces",
                 "out/traces",
                 "--output",

@@ -212,9 +212,17 @@ def _check_parent(target: Path) -> None:
         raise PermissionError(errno.EACCES, f"no permission to write in {nearest}")
     # Permissions do not tell of places that are no real folders (/proc) or of full disks.
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=nearest))
+        _try_entry(nearest)
     except OSError as error:
         raise OSError(error.errno, f"nothing can be created in {nearest}") from error
+
+
+def _try_entry(folder: Path) -> None:
+    """Make something in a folder, and remove it; without a name, so that a kill leaves nothing."""
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
+    except (OSError, AttributeError):  # not on every system, nor in every folder
+        os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=folder))
 
 
 @contextmanager
