@@ -19,9 +19,10 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "src"), str(HERE.parent / "benchmarks")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "src"), str(HERE.parent)]
 
 from torturing.driving import Known, Trial, faults_of, known, trial
+from torturing.page import write
 from torturing.subjects import SUBJECTS
 
 
@@ -44,11 +45,9 @@ def main() -> int:
                 if asked.fault and fault not in asked.fault:
                     continue
                 trials += [_tried(undisturbed, fault, each) for each in numbers]
+        if asked.write:
+            write(trials)
     _show(trials)
-    if asked.write:
-        from torturing.page import write
-
-        write(trials)
     return 1 if any(each.problems for each in trials) else 0
 
 

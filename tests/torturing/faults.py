@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import mmap
@@ -248,7 +249,9 @@ def clock_library() -> Path | None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
-    library = Path(tempfile.mkdtemp(prefix="torture-clock-")) / "clock.so"
+    folder = tempfile.mkdtemp(prefix="torture-clock-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    library = Path(folder) / "clock.so"
     words = [
         compiler,
         "-O1",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.recording import record
 from torturing.driving import Trial
 from torturing.faults import FAULTS
 from torturing.subjects import SUBJECTS
@@ -72,8 +73,6 @@ def rows_of(trials: Iterable[Trial]) -> list[dict[str, Any]]:
 
 def write(trials: Sequence[Trial]) -> None:
     """Keep what was counted in the place of what was counted of the same before, and the page."""
-    from recording import record
-
     found = {(row["subject"], row["fault"]): row for row in (*kept(), *rows_of(trials))}
     order = [(subject, fault) for subject in SUBJECTS for fault in FAULTS]
     rows = [found[each] for each in order if each in found]
