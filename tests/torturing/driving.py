@@ -19,7 +19,7 @@ from torturing.places import Place, Running, size_of
 from torturing.subjects import UNFINISHED, Result, Subject
 
 ROUNDING = 1e-9
-_LOOK_S = 0.02
+_LOOK_S = 0.1
 _SHOWN = 4  # differences, in words
 
 

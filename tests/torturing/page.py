@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 HEAD = """# Faults survived
 
-Commands are killed, run out of disk and memory, lose workers, meet others that write to the same place. Then they are run again, and what they come to is held against what they come to undisturbed, number by number.
+Commands are killed, run out of disk and memory, lose servers and workers, meet others that write to the same place. Then they are run again, and what they come to is held against what they come to undisturbed, number by number.
 {total}
 
 ```sh
@@ -52,6 +52,7 @@ TAIL = """
 ## Not shown
 
 - Power cuts: a kill loses nothing that was handed to the system. That results are on the disk before their names is held by tests of the calls (`tests/model/test_writing.py`).
+- Memory that is short from the first moment: OpenBLAS tries for ever to begin where it finds no room, so limits hold from when libraries are loaded.
 - A machine that has no memory left for others: limits are of one process. An out-of-memory killer does what `kill -9` does.
 - A clock that steps while Spark's own timers wait on another machine; file systems other than those of this machine; object stores.
 """  # noqa: E501
@@ -97,11 +98,22 @@ def page(rows: Sequence[Row]) -> str:
 _COUNTED = ("runs", "failed", "numbers")
 
 
+def _missing(rows: Sequence[Row]) -> Iterator[str]:
+    """Name what the command runs, but nobody has run for the page."""
+    known = {(row["subject"], row["fault"]) for row in rows}
+    for name, subject in SUBJECTS.items():
+        faults = [each for each in subject.faults if (name, each) not in known]
+        if faults:
+            yield f"{name} ({'all' if len(faults) == len(subject.faults) else ', '.join(faults)})"
+
+
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         counts = " | ".join(f"{row[name]:,}" for name in ("runs", "struck", "failed", "numbers"))
         yield f"| {row['subject']} | {row['fault']} | {counts} |\n"
+    if missing := list(_missing(rows)):
+        yield f"\nNot run yet: {'; '.join(missing)}.\n"
     for title, all_of in (("subject", SUBJECTS), ("fault", FAULTS)):
         yield f"\n| {title} | what |\n|---|---|\n"
-        for name in dict.fromkeys(row[title] for row in rows):
+        for name in all_of:
             yield f"| {name} | {all_of[name].what} |\n"
