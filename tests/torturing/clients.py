@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 PATIENCE_S = 60.0
+ENGINE = 5  # what commands end with that miss a server
 ENDED = 130  # what a server that was asked to end ends with
 
 
@@ -41,7 +42,7 @@ def serving(*words: str) -> Iterator[str]:
         code = server.wait(PATIENCE_S)
     if failed or code != ENDED or not text:
         say(f"the server ended with {code} {failed}")
-        sys.exit(code if code > 0 and code != ENDED else 1)
+        sys.exit(code if code > 0 and code != ENDED else ENGINE)
 
 
 def ask(url: str, body: bytes | None = None, path: str | None = None) -> tuple[int, str]:

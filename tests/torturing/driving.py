@@ -198,6 +198,9 @@ def _run_again(scene: Scene, happening: Happening) -> Iterator[str]:
         return
     subject, place = scene.subject, scene.place
     _forget_temporary(place)
+    if subject.only_new and _read(subject, place) == UNFINISHED:
+        shutil.rmtree(place.out)  # kept for whoever wants it; what comes next wants room
+        place.out.mkdir()
     words = [scene.stage.words]
     if subject.rivals and len(happening.ends) == 2:
         ends = zip(subject.rivals, happening.ends, strict=True)
@@ -205,7 +208,7 @@ def _run_again(scene: Scene, happening: Happening) -> Iterator[str]:
     for each in words:
         was_done = subject.only_new and not _differing(_read(subject, place), scene.stage.after)
         ended = place.run(each)
-        if ended.code and not (was_done and ended.code == 2):
+        if ended.code != 0 and not (was_done and ended.code == 2):
             yield f"run again, it ended with {ended.code}: {ended.last}"
     if left := place.outlived():
         yield f"run again, {len(left)} processes were left: {left}"

@@ -102,19 +102,21 @@ def killed_at_a_file(scene: Scene, rng: random.Random) -> Happening:
 
 
 def part_killed(scene: Scene, rng: random.Random) -> Happening:
-    """Kill one of the processes that a command started, at a moment drawn evenly."""
+    """Kill one of the processes that a command started, from a moment on that is drawn evenly."""
     scene.lay()
     at_s = rng.uniform(0.0, 1.02 * scene.stage.seconds)
     running = scene.place.start(scene.stage.words)
-    running.sleep(at_s)
-    others = [each for each in scene.place.processes() if each != running.process.pid]
+    others: list[int] = []
+    while running.sleep(at_s) and not others:  # from then on, as soon as there is one
+        others = [each for each in scene.place.processes() if each != running.process.pid]
+        at_s += 0.05
     what = "nothing"
     if others:
         victim = rng.choice(sorted(others))
         with contextlib.suppress(OSError):
             what = Path(f"/proc/{victim}/comm").read_text().strip()
             os.kill(victim, signal.SIGKILL)
-    codes = (0, 1, ENGINE)
+    codes = (0, ENGINE)
     when = f"{what} killed after {at_s:.2f} s"
     ends = (running.wait(),)
     return Happening(when=when, struck=bool(others), ends=ends, may_end_with=codes, killed=True)
@@ -195,7 +197,7 @@ def memory_short(scene: Scene, rng: random.Random) -> Happening:
         memory = f"{rng.randint(200, 560)}m"
         running = scene.place.start((*stage.words, "--memory", memory))
         return _told(scene, running, f"{memory} for Java", (0, ENGINE))
-    room = round(rng.uniform(0.0, 0.5) * stage.address_bytes)
+    room = round(0.5 * rng.random() ** 3 * stage.address_bytes)
     running = scene.place.start(stage.words, {MEMORY: str(room)})
     ended = running.wait()
     # Where there is not even room to say so, Python and compiled libraries end as they can.

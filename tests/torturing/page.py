@@ -29,7 +29,7 @@ python tests/torture.py --runs 5 store  # one subject; --run 17 --fault killed d
 
 A run passes where all of this holds:
 
-- the disturbed command leaves no process, and what can be seen of its results is what was there before, or what it was to write: nothing half-written. (Of an import that was stopped at its last step tables are refused until the next import has finished it.)
+- the disturbed command leaves no process, and what can be seen of its results is what was there before, or what it was to write: nothing half-written. (Tables of an import that was stopped at its last step are refused until the next import has finished it; a run of a testbed of which a server ended is kept, marked as incomplete.)
 - a command that was not killed itself ends by itself, with an [exit code](../reference/commands.md), in words, without a traceback, and leaves no temporary file;
 - run again, it ends well and leaves the undisturbed result: whole numbers equal, sums to 1e-9, with the same files and no other, neither among results nor in the temporary folder.
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import tidings
 from torturing.stepping import COUNT, PLACE
 
-PATIENCE_S = 240.0
+PATIENCE_S = 900.0
 GONE_WITHIN_S = 8.0  # Java, and a watchdog that tidies up after a kill, take moments
 _OWN = ("out", "kept", "state")  # what a run changes
 _TESTS = Path(__file__).resolve().parents[1]
