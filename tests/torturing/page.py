@@ -43,11 +43,13 @@ A run passes where all of this holds:
 TAIL = """
 `python tests/killing.py` does the same to a [watch](../reference/watch.md), whose rows come late, far too late and twice meanwhile ([benchmarks](benchmarks.md)).
 
-## Found, and mended
+## Found, and mended before these were counted
 
 - Drafts of files and folders that a killed process was writing stayed beside the result for ever; now whoever writes there next clears away what nobody locks. A folder that was being replaced when the process was killed is put back.
 - `tidings samples` called a full disk a bug of Tidings, as many commands did a lack of memory.
 - `tidings receive` and `serve` closed their socket under their own feet at Ctrl-C, now and then: a traceback.
+- A testbed whose watchdog was killed left the folder of its servers and showed a traceback; it tidies up itself now.
+- `tidings simulate --traces FOLDER -o FILE` that found no room for the file could not be repeated, as the folder was there: the file is written first.
 
 ## Not shown
 
