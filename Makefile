@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= 2000
 SEED ?= 1
+RUNS ?= 5
 # Two processes, of which each has half of the tests that need Spark (tests/sharing_out.py).
 # Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
 # what one imports takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
   $(BIN)/python -m pytest -n 2 --dist loadfile --durations 60
 
-.PHONY: demo prepare compiled wheel release test quick check nightly fuzz lint docs bench clean
+.PHONY: demo prepare compiled wheel release test quick check nightly fuzz torture lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
@@ -49,6 +50,10 @@ nightly: $(READY)  ## many seeds, long runs and clusters: what make test asks in
 
 fuzz: $(READY)  ## spoilt documents by the ten thousand, for every reader; CASES of each kind, from SEED
 	$(BIN)/python tests/fuzz.py --cases $(CASES) --seed $(SEED)
+
+torture: $(READY)  ## commands killed, out of disk or memory, …, then run again; RUNS of each, from SEED
+	$(BIN)/python tests/torture.py --runs $(RUNS) --seed $(SEED)
+	$(BIN)/python tests/killing.py --runs 1 --seed $(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs examples studies

@@ -17,7 +17,7 @@ import typer
 
 from tidings.cli import console
 from tidings.cli.commands import COMMANDS, name_in_python, run
-from tidings.errors import EngineError, TidingsError
+from tidings.errors import EngineError, InvalidInputError, TidingsError
 from tidings.model.outcome_files import load_outcome
 from tidings.simulation.options import SimulationOptions
 
@@ -185,6 +185,55 @@ def test_a_fault_is_a_document_too_and_never_a_traceback(system, capsys, monkeyp
     assert code == json.loads(out)["error"]["exit_code"] == 70
     assert "ZeroDivisionError: oh [dear]" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        MemoryError("Unable to allocate 3 GiB"),
+        ImportError("_dot.so: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_too_little_memory_is_no_bug(problem, system, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise problem
+
+    monkeypatch.setattr("tidings.prediction.predict.predict", fail)
+    code, out, err = result(capsys, "predict", system, "--json")
+    assert code == json.loads(out)["error"]["exit_code"] == 5
+    assert "there is not enough memory" in " ".join(err.split())
+
+
+FULL = """
+import sys
+
+class Full:
+    def find_spec(name, *_):
+        if name == "tidings.cli.commands":
+            raise MemoryError
+
+sys.meta_path.insert(0, Full)
+from tidings.cli.main import main
+main()
+"""
+
+
+def test_where_there_is_no_memory_to_begin_it_is_said_all_the_same():
+    done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (5, "error: there is not enough memory to start\n")
+
+
+def test_a_sample_that_finds_no_room_is_wrong_input(capsys, tmp_path, monkeypatch):
+    def full(_, copy):
+        raise OSError(28, "No space left on device", "a", None, str(copy))
+
+    monkeypatch.setattr("tidings.cli.samples.shutil.copyfile", full)
+    code, _, err = result(capsys, "samples", "nats-steady", "--to", tmp_path / "traces")
+    assert code == 2
+    assert "cannot be written: no space left" in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_progress_is_told_after_two_seconds_also_within_one_step(capsys, monkeypatch):
@@ -498,6 +547,19 @@ def test_traces_are_not_overwritten(system, capsys, tmp_path):
     code, _, err = result(capsys, "simulate", system, "--traces", tmp_path / "traces")
     assert code == 2
     assert "exists already" in err
+
+
+def test_a_recorded_run_that_finds_no_room_can_be_repeated(system, capsys, tmp_path, monkeypatch):
+    def full(*_):
+        raise InvalidInputError("the outcome: cannot be written")
+
+    asked = ("simulate", system, "--duration", "1s", "--traces", tmp_path / "traces")
+    asked = (*asked, "-o", tmp_path / "outcome.json")
+    with monkeypatch.context() as patch:
+        patch.setattr("tidings.model.outcome_files.save_outcome", full)
+        assert result(capsys, *asked)[0] == 2
+    assert not (tmp_path / "traces").exists()
+    assert result(capsys, *asked)[0] == 0
 
 
 @pytest.mark.parametrize(

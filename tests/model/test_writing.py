@@ -1,7 +1,11 @@
 import errno
+import fcntl
 import os
 import re
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,10 +152,68 @@ def test_an_exchange_that_fails_puts_the_old_folder_back(at, old, monkeypatch):
 
 
 def test_the_only_copy_of_an_old_folder_is_never_removed(old, monkeypatch):
-    failing_replace(monkeypatch, at={2, 3})  # neither the new in nor the old back
-    with pytest.raises(InvalidInputError, match="cannot be written"):
-        fill(old, nothing, replace=True)
-    assert [path.read_text() for path in old.parent.rglob("old/old")] == ["old"]
+    with monkeypatch.context() as patch:
+        failing_replace(patch, at={2, 3, 4})  # neither the new in nor the old back
+        with pytest.raises(InvalidInputError, match="cannot be written"):
+            fill(old, nothing, replace=True)
+    assert [path.read_text() for path in old.parent.rglob("*.old/old")] == ["old"]
+    with pytest.raises(InvalidInputError, match="exists already"):
+        fill(old, nothing)  # whoever comes next puts it back
+    assert names(old) == ["old"]
+    assert names(old.parent) == ["out"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tidings.model import writing
+
+os.fsync = os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+target = Path(sys.argv[1])
+if sys.argv[2] == "file":
+    writing.write_file(target, b"new")
+with writing.new_folder(target) as place:
+    (place / "x").touch()
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_killed_process_left_is_cleared_away_by_the_next_one(kind, tmp_path):
+    target = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(target), kind], check=False)
+    assert done.returncode == -9
+    (left,) = names(tmp_path)
+    assert left.startswith(".out.")
+    (tmp_path / ".other.0123456789ab").touch()  # of another place
+    (tmp_path / ".out.backup").touch()  # of somebody else
+    write_file(target, b"new") if kind == "file" else fill(target, nothing)
+    assert names(tmp_path) == [".other.0123456789ab", ".out.backup", "out"]
+
+
+def test_what_somebody_is_writing_is_not_cleared_away(tmp_path):
+    target = tmp_path / "out"
+    with new_folder(target) as slow:
+        with new_folder(target) as quick:
+            (quick / "quick").touch()
+        shutil.rmtree(target)
+        (slow / "slow").touch()
+    assert names(target) == ["slow"]
+
+
+def test_a_draft_that_is_lost_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    """Another process sees it in that moment, and takes it for abandoned."""
+    locked, lost = fcntl.flock, []
+
+    def late(handle, how):
+        if not lost:
+            lost.extend(tmp_path.glob(".out.*"))
+            lost[0].unlink()
+        locked(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_file(tmp_path / "out", b"new")
+    assert names(tmp_path) == ["out"]
+    assert lost
 
 
 def test_a_full_disk_while_filling_a_folder_is_an_error_of_input(tmp_path):
@@ -237,6 +299,13 @@ def test_checking_a_place_changes_nothing(tmp_path):
     check_file(tmp_path / "deep" / "x.txt")
     check_new_folder(tmp_path / "deep" / "out")
     assert names(tmp_path) == []
+
+
+def test_checking_a_place_makes_nothing_with_a_name(tmp_path, monkeypatch):
+    """A kill in that moment would leave it."""
+    monkeypatch.delattr(writing.tempfile, "mkdtemp")
+    check_file(tmp_path / "x")
+    check_new_folder(tmp_path / "deep" / "x")
 
 
 def test_what_comes_up_at_the_last_moment_is_kept(tmp_path, monkeypatch):

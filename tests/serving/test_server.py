@@ -16,10 +16,12 @@ import threading
 import time
 
 import pytest
+from starlette.applications import Starlette
 
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model.writing import write_file
+from tidings.serving.listening import listen
 from tidings.serving.live import ServeSettings
 from tidings.serving.monitoring import FILES
 from tidings.serving.server import serve
@@ -324,3 +326,19 @@ def test_dashboard_and_rules_are_written(tmp_path, capsys):
     written = json.loads(capsys.readouterr().out)["files"]
     assert written == [str(tmp_path / "new" / name) for name in FILES]
     assert all(os.path.getsize(each) > 1000 for each in written)
+
+
+def test_a_wait_that_is_interrupted_still_waits_for_the_server():
+    """To be interrupted while joining a thread makes Python take it for ended."""
+
+    begun = []
+
+    def interrupted():
+        with listen(Starlette(), port=0, token="", ending=lambda: time.sleep(0.5)) as served:
+            begun.append(served)
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            served.wait(PATIENCE_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert begun[0].ended.is_set()

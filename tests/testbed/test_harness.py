@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -107,6 +108,28 @@ def test_servers_are_gone_even_if_their_supervisor_is_killed(tmp_path):
         ):
             running.require_alive()
     wait_for(lambda: not list(tmp_path.iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+def test_nothing_is_left_even_if_their_watchdog_is_killed(tmp_path, capfd):
+    with servers({"a": plan()}, tmp_path) as running:
+        (dog,) = watchdogs_under(tmp_path)
+        os.kill(dog, signal.SIGKILL)
+        running.require_alive()
+    assert servers_under(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def watchdogs_under(folder):
+    """The processes that tidy up below a folder, by id."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = place.read_bytes()
+            if words.endswith(b"watch\0") and str(folder).encode() in words:
+                found.append(int(place.parent.name))
+    return found
 
 
 def test_a_broker_may_be_called_anything(tmp_path):

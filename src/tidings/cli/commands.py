@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -22,10 +23,14 @@ import typer
 
 from tidings.cli import console, interrupts
 from tidings.cli.listing import Listing
-from tidings.errors import InvalidSystemError, TidingsError, missing_extra
+from tidings.errors import EngineError, InvalidSystemError, TidingsError, missing_extra
 from tidings.model.writing import DISK, refusal
 
 FAULT = 70
+# What says so where it is no MemoryError: a library that finds no room, a thread, a process.
+_NO_MEMORY = re.compile(
+    r"failed to map segment|cannot allocate memory|can't start new thread", re.IGNORECASE
+)
 # Listed by what they are for. Each is the function of this name in the module of this name, or
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
@@ -174,6 +179,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def _meant(error: Exception) -> Exception:
     """Find what an error of Python's says to whoever asked for the command, where it is known."""
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        return EngineError(
+            f"there is not enough memory ({type(error).__name__}: {error}); give this command more "
+            "memory, or less to do"
+        )
     if isinstance(error, ImportError):
         return missing_extra(error) or error
     if isinstance(error, OSError) and error.errno in DISK:

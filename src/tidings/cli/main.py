@@ -10,6 +10,8 @@ from typing import NoReturn
 
 from tidings.cli import interrupts
 
+_NO_MEMORY = 5  # as all that is missing
+
 
 def main() -> NoReturn:
     """Run the command ``tidings``: its entry point."""
@@ -19,10 +21,14 @@ def main() -> NoReturn:
         from tidings.cli.commands import run
 
         code = run(sys.argv[1:])
-    except BaseException:
-        if not interrupts.asked():
+    except BaseException as problem:
+        if interrupts.asked():
+            code = interrupts.EXIT_CODE
+        elif isinstance(problem, MemoryError) or "failed to map segment" in str(problem):
+            sys.stderr.write("error: there is not enough memory to start\n")
+            code = _NO_MEMORY
+        else:
             raise
-        code = interrupts.EXIT_CODE
     if code == interrupts.EXIT_CODE:
         interrupts.leave()
     sys.exit(code)

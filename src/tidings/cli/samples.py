@@ -37,7 +37,10 @@ def samples(
 
     sample = load_sample(name)
     with new_folder(to) as place:
-        shutil.copytree(sample.traces, place, dirs_exist_ok=True)
+        for file in sorted(each for each in sample.traces.rglob("*") if each.is_file()):
+            copy = place / file.relative_to(sample.traces)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)  # unlike copytree, it says why it cannot
     if json:
         console.show_json({"name": name, "traces": str(to)})
         return

@@ -3,41 +3,49 @@
 What is new is built aside, under a name of its own in the same folder (so on the same file system),
 and then put in place. What a file holds is on the disk before its name is. What cannot be written
 is an error of the input: the place was given.
+
+Who builds locks what is built. So whoever writes to a place next knows the drafts of those that
+were killed, which nobody locks any more, and clears them away.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tidings.errors import InvalidInputError
 
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+_RANDOM = re.compile(r"[0-9a-f]{12}")  # how the names of drafts end
+_OLD = ".old"  # and of what a folder is about to replace
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file whole or not at all, over an older one; the umask says who may read it."""
     check_file(path)
     target = Path(path).absolute()
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     with _refusals(path):
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with draft.open("xb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())  # a name must not outlive a power cut without its data
-            os.replace(draft, target)
-            keep_on_disk(target.parent)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        with _draft(target, _made_file) as (draft, handle):
+            try:
+                with open(handle, "wb", closefd=False) as stream:
+                    stream.write(data)
+                os.fsync(handle)  # a name must not outlive a power cut without its data
+                os.replace(draft, target)
+                keep_on_disk(target.parent)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
 
 
 def keep_on_disk(path: Path) -> None:
@@ -66,26 +74,84 @@ def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterat
     """
     check_new_folder(path, replace=replace)
     target = Path(path).absolute()
-    with _refusals(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    new, old = scratch / "new", scratch / "old"
-    try:
+    with ExitStack() as held:
         with _refusals(path):
-            new.mkdir()  # unlike the scratch folder, open to whom the umask allows
+            target.parent.mkdir(parents=True, exist_ok=True)
+            new, _ = held.enter_context(_draft(target, _made_folder))
+        old = new.with_name(f"{new.name}{_OLD}")
         try:
-            yield new
-        except OSError as error:
-            if _is_of_disk(error, scratch):
-                raise refusal(path, error) from error
-            raise  # the block may do more than write
-        check_new_folder(path, replace=replace)  # it may have come up meanwhile
-        with _refusals(path):
-            _exchange(new, target, old if replace else None)
+            try:
+                yield new
+            except OSError as error:
+                if _is_of_disk(error, new):
+                    raise refusal(path, error) from error
+                raise  # the block may do more than write
+            check_new_folder(path, replace=replace)  # it may have come up meanwhile
+            with _refusals(path):
+                _exchange(new, target, old if replace else None)
+        finally:
+            _clear(old, target)
+            shutil.rmtree(new, ignore_errors=True)
+
+
+def _clear(old: Path, target: Path) -> None:
+    """Remove an older folder, or put it back where it is the only copy."""
+    if os.path.lexists(old) and not os.path.lexists(target):
+        with suppress(OSError):
+            os.replace(old, target)
+    if os.path.lexists(target):
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _draft(target: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """Make a draft beside its target, opened and locked; first clear away abandoned ones."""
+    is_folder = make is _made_folder
+    _clear_abandoned(target, is_folder=is_folder)
+    while True:
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+        handle = make(draft)
+        with suppress(OSError):  # where nothing can be locked, nothing is cleared away
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.lexists(draft):
+            break
+        os.close(handle)  # before it was locked, somebody took it for abandoned
+    try:
+        yield draft, handle
     finally:
-        # Never the only copy of the older folder.
-        if not os.path.lexists(old) or os.path.lexists(target):
-            shutil.rmtree(scratch, ignore_errors=True)
+        os.close(handle)
+
+
+def _made_file(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _made_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, _FOLDER)
+
+
+def _clear_abandoned(target: Path, *, is_folder: bool) -> None:
+    """Remove the drafts of processes that were killed: those that nobody locks."""
+    begin = f".{target.name}."
+    for name in [each for each in os.listdir(target.parent) if each.startswith(begin)]:
+        path, rest = target.with_name(name), name.removeprefix(begin)
+        if is_folder and rest.endswith(_OLD) and _RANDOM.fullmatch(rest.removesuffix(_OLD)):
+            _clear(path, target)
+        elif _RANDOM.fullmatch(rest):
+            with suppress(OSError), _locked(path, _FOLDER if is_folder else _FILE):
+                shutil.rmtree(path) if is_folder else os.unlink(path)
+
+
+@contextmanager
+def _locked(path: Path, how: int) -> Iterator[None]:
+    """Lock a file or folder that is there, if nobody else does."""
+    handle = os.open(path, how)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _exchange(new: Path, target: Path, old: Path | None) -> None:
@@ -146,9 +212,17 @@ def _check_parent(target: Path) -> None:
         raise PermissionError(errno.EACCES, f"no permission to write in {nearest}")
     # Permissions do not tell of places that are no real folders (/proc) or of full disks.
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=nearest))
+        _try_entry(nearest)
     except OSError as error:
         raise OSError(error.errno, f"nothing can be created in {nearest}") from error
+
+
+def _try_entry(folder: Path) -> None:
+    """Make something in a folder, and remove it; without a name, so that a kill leaves nothing."""
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
+    except (OSError, AttributeError):  # not on every system, nor in every folder
+        os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=folder))
 
 
 @contextmanager

@@ -32,12 +32,11 @@ class Served:
     host: str
     port: int
     token: str
-    thread: threading.Thread
+    ended: threading.Event
 
     def wait(self, for_s: float | None = None) -> None:
         """Wait so long, or for ever; raises EngineError where the server ends by itself."""
-        self.thread.join(for_s)
-        if not self.thread.is_alive():
+        if self.ended.wait(for_s):
             raise EngineError(f"the server on {self.url} has ended")
 
     @property
@@ -83,18 +82,24 @@ def listen(
     check_token(token, host)
     listening = _listen(host, port)
     server = _StreamServer(app, ending)
-    thread = threading.Thread(
-        target=server.run, kwargs={"sockets": [listening]}, name="tidings-serve", daemon=True
-    )
-    thread.start()
+    # A thread whose join is interrupted is taken for ended (until Python 3.13), so an event tells.
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listening])
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, name="tidings-serve", daemon=True).start()
     try:
         port = listening.getsockname()[1]
-        yield Served(host=host, port=port, token=token, thread=thread)
+        yield Served(host=host, port=port, token=token, ended=ended)
     finally:
         server.should_exit = True
-        thread.join(PATIENCE_S)
+        has_ended = ended.wait(PATIENCE_S)
         listening.close()
-    if thread.is_alive():
+    if not has_ended:
         raise EngineError(f"the server on {host} did not end within {PATIENCE_S:g} s")
 
 

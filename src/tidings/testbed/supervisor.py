@@ -99,16 +99,21 @@ def supervise(folder: str) -> None:
     """Obey commands until there are no more; then end whatever still runs."""
     # In a session of its own, so that who ends this one does not end it too.
     words = [sys.executable, "-S", "-E", __file__, folder, _WATCH]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, text=True, start_new_session=True) as dog:
-        servers = _Servers(dog)
-        with contextlib.closing(servers), contextlib.suppress(BrokenPipeError):
-            for line in sys.stdin:
-                try:
-                    said = _obey(json.loads(line), servers)
-                except (OSError, KeyError) as problem:
-                    said = {"failed": f"{type(problem).__name__}: {problem}"}
-                sys.stdout.write(json.dumps(said) + "\n")
-                sys.stdout.flush()
+    dog = subprocess.Popen(words, stdin=subprocess.PIPE, text=True, start_new_session=True)
+    servers = _Servers(dog)
+    with contextlib.closing(servers), contextlib.suppress(BrokenPipeError):
+        for line in sys.stdin:
+            try:
+                said = _obey(json.loads(line), servers)
+            except (OSError, KeyError) as problem:
+                said = {"failed": f"{type(problem).__name__}: {problem}"}
+            sys.stdout.write(json.dumps(said) + "\n")
+            sys.stdout.flush()
+    assert dog.stdin is not None
+    with contextlib.suppress(OSError):
+        dog.stdin.close()
+    if dog.wait():  # it was killed, and nobody else tidies up
+        _remove(folder)
 
 
 def watch(folder: str) -> None:
@@ -120,6 +125,10 @@ def watch(folder: str) -> None:
     for pid in left:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+    _remove(folder)
+
+
+def _remove(folder: str) -> None:
     for _ in range(_TRIES):  # a server that is being killed may still write
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.exists(folder):

@@ -1,0 +1,1 @@
+"""Commands that are disturbed and run again: subjects, faults, and who holds the two together."""
