@@ -259,6 +259,9 @@ def test_a_token_opens_the_door(locked):
     assert "SameSite=lax" in cookie
     assert locked("/", Cookie=cookie.partition(";")[0])[0].status == 200
     assert locked("/", Host="proxy.example", Cookie=cookie.partition(";")[0])[0].status == 200
+    for others in ('theme={"dark":1}', "a[b]=1", "="):  # of whoever else serves this host
+        both = f"{others}; {cookie.partition(';')[0]}"
+        assert locked("/", Cookie=both)[0].status == 200
 
 
 def test_anywhere_but_on_loopback_a_token_is_needed(folder):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import tidings as td
+from tidings.model.delay_grid import EDGES_S, bin_of
+from tidings.watching import measuring
 from tidings.watching.counts import EventCounts, Stretch
 from tidings.watching.measuring import Ledger
 
@@ -57,3 +62,30 @@ def test_what_cannot_be_read_is_measured_anew(path):
     assert ledger.read() == []
     ledger.add(stretch(0))
     assert Ledger(path=path, keep_s=1000.0).read() == [stretch(0)]
+
+
+def test_what_is_on_time_for_an_objective_is_so_by_its_own_time():
+    """Traces know lifetimes of events; delays on a grid tell of any other time to within a bin."""
+    system = td.loads(
+        """
+tidings: 1
+lifetime: 400ms
+brokers: {hub: {}}
+publishers: {ann: {at: hub, every: 1s, content: {event: {t: 1}}}}
+subscribers:
+  bob: {at: hub, wants: {t: 1}, lifetime: 50ms}
+  eve: {at: hub, wants: {t: 1}, lifetime: {exponential: 50ms}}
+  all: {at: hub, wants: {t: 1}}
+"""
+    )
+    delays_s = np.random.default_rng(1).exponential(0.05, 20_000)
+    bins = np.bincount(bin_of(delays_s), minlength=EDGES_S.size)
+    filled = np.flatnonzero(bins)
+    rows = {"delay_s": EDGES_S[filled], "arrived": np.cumsum(bins)[filled] / 25_000}
+    delays = pd.concat(
+        [pd.DataFrame({"subscriber": each.name, **rows}) for each in system.subscribers]
+    )
+    within = measuring._within_own_lifetimes(system, delays)
+    assert within["bob"] == pytest.approx((delays_s <= 0.05).mean(), abs=1e-3)
+    assert within["eve"] == pytest.approx(0.5, abs=0.02)  # P[one exponential time < another]
+    assert "all" not in within

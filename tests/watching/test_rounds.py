@@ -15,6 +15,7 @@ from tidings.watching import closing, rounds
 from tidings.watching.closing import Closing
 from tidings.watching.rounds import Watcher, WatchPlan, watching
 from tidings.watching.staging import MicroBatch, Staging
+from tidings.watching.state import NOW_FILE, Alarm, Health, State, read_state
 
 SYSTEM = td.loads(
     """
@@ -113,6 +114,60 @@ def part(number):
     )  # fmt: skip
 
 
+def test_the_limits_of_a_batch_are_those_of_when_it_is_taken(plan, monkeypatch):
+    """However long Spark takes to start: rows of meanwhile are not of times to come."""
+    limits = []
+
+    def take_new_files(spark, source, checkpoint, take, **_):
+        monkeypatch.setattr(rounds.time, "time_ns", lambda: 500 * SECOND_NS)
+        take(0, ["a"])
+
+    def taken(self, spark, number, files, given):
+        limits.append(given)
+        return MicroBatch(number=0, files=(), newest_ns=0)
+
+    monkeypatch.setattr(rounds.time, "time_ns", lambda: 100 * SECOND_NS)
+    monkeypatch.setattr(rounds, "take_new_files", take_new_files)
+    monkeypatch.setattr(Staging, "take", taken)
+    monkeypatch.setattr(closing.Closing, "close", lambda *_: None)
+    with watched(plan) as watcher:
+        watcher.round()
+    assert [each.now_ns for each in limits] == [510 * SECOND_NS]
+
+
+def test_a_state_that_cannot_be_read_is_none_and_is_told_of(plan, monkeypatch):
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: None)
+    monkeypatch.setattr(closing.Closing, "close", lambda *_: None)
+    plan.folder.mkdir(parents=True)
+    for torn in ('{"at_ns": 1', '{"of": "another version"}'):
+        (plan.folder / NOW_FILE).write_text(torn)
+        with watched(plan) as watcher:
+            assert "alarms begin anew" in watcher.round().health.problem
+            assert watcher.round().health.problem == ""
+
+
+def test_the_state_is_kept_before_anybody_is_told(plan, monkeypatch):
+    """Whoever is told may not answer, and take the process with it."""
+    alarm = Alarm(
+        name="target bob", kind="target", where=("bob",), what="late", size=1.0, unit="", since_ns=1
+    )
+    state = State(
+        at_ns=1, system="small", window_s=60.0, standings=(), alarms=(alarm,), health=Health(),
+        backlogs={},
+    )  # fmt: skip
+    told = []
+
+    def tell(each):
+        told.append((each, read_state(plan.folder)))
+
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: None)
+    monkeypatch.setattr(closing.Closing, "close", lambda *_: None)
+    monkeypatch.setattr(Watcher, "_judge", lambda *_, **__: (state, (alarm,)))
+    with watching(plan, None, tell, lambda _: None) as watcher:
+        watcher.round()
+    assert told == [(alarm, state)]
+
+
 def test_rows_set_aside_are_added_up_part_by_part_and_each_part_once(plan, monkeypatch):
     """What belongs to another part is no dirt; parts of a run that was killed are made up for."""
     asked = []
@@ -134,7 +189,7 @@ def test_rows_set_aside_are_added_up_part_by_part_and_each_part_once(plan, monke
         assert totals(1, 2, 9) == 3
         assert totals(2, 2, 9) == 5
         watcher._found = None
-        state = watcher._judge(None, 0.0, is_new=False)
+        state, _ = watcher._judge(None, 0.0, is_new=False)
         assert state.health.set_aside_rows == 5
         assert asked == []
         rounds.write_state(plan.folder, state)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from dataclasses import replace
 
 import pandas as pd
@@ -328,6 +330,24 @@ def test_the_stream_gives_a_batch_again_until_it_is_done(spark, tmp_path):
     assert seen == [(0, [a]), (0, [a]), (1, [b])]
 
 
+def test_a_file_with_a_wrong_date_hides_no_other(spark, tmp_path):
+    """Spark asks how old files are, by the newest that it has seen."""
+    source, day_s = tmp_path / "in", 86_400
+    (source / "hops").mkdir(parents=True)
+    seen = []
+
+    def take(name, age_s):
+        path = source / "hops" / name
+        path.write_text("{}\n")
+        os.utime(path, (time.time() - age_s,) * 2)
+        take_new_files(spark, source, tmp_path / "checkpoint", lambda _, files: seen.extend(files))
+
+    for name, age_s in (("ahead.jsonl", -30 * day_s), ("now.jsonl", 0), ("old.jsonl", 90 * day_s)):
+        take(name, age_s)
+        assert seen[-1].endswith(name)
+    assert len(seen) == 3
+
+
 def test_files_belong_to_tables_by_their_names():
     assert table_of("/in/2026/hops/part-0.parquet") == "hops"
     assert table_of("/in/deliveries.csv.gz") == "deliveries"
@@ -349,6 +369,7 @@ def test_what_cannot_be_watched_is_refused_before_spark_starts(tmp_path, capsys)
     for source, more, said in (
         ("nowhere", (), "there is no such folder"),
         ("in", ("--margin", "2min"), "no event meets three parts"),
+        (".", (), "wants a --store outside"),
         ("in", (), "keeps 7 s at the ends of its parts"),
         ("in", ("--margin", "7s", "--webhook", "ftp://x/"), "wants http"),
     ):

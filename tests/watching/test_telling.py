@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import urllib.request
 from contextlib import contextmanager
@@ -44,6 +45,8 @@ def test_an_alarm_keeps_when_it_began_and_what_to_do():
     second = turned((advised,), [worse, LATE], 200)
     assert second.begun == (LATE,)
     assert second.alarms == (replace(advised, size=1.6), LATE)
+    moved = turned((advised,), [replace(worse, cause="3 s until all is gone")], 200)
+    assert moved.alarms == (replace(advised, size=1.6, cause="3 s until all is gone"),)
     third = turned(second.alarms, [LATE], 300)
     assert third.ended == (replace(advised, size=1.6, until_ns=300),)
     assert third.alarms == (LATE, *third.ended)
@@ -73,6 +76,7 @@ def test_what_has_no_place_is_advised_what_helps_most():
     for each in (more, share, LATE):
         assert advice(each, known) == "best single change: speed 'hub' x2"
     assert advice(LATE, known[:1]) == ""
+    assert advice(LATE, [remedy("lifetime", "ann"), remedy("speed", "hub")]) == advice(LATE, known)
 
 
 def test_an_alarm_names_its_place_once():
@@ -140,9 +144,29 @@ def test_a_webhook_that_is_not_there_is_told_of():
     Webhook("http://127.0.0.1:9/", told.append)(SLOW)
     assert len(told) == 1
     assert "cannot be reached" in told[0]
-    for bad in ("ftp://host/", "file:///etc/passwd", "nonsense"):
+    for bad in (
+        "ftp://host/", "file:///etc/passwd", "nonsense", "http://host:abc/", "http://host/a b",
+    ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="wants http"):
             Webhook(bad, told.append)
+
+
+def test_a_webhook_that_does_not_speak_http_is_told_of():
+    told = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            there, _ = listening.accept()
+            with there:
+                there.recv(65536)
+                there.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        Webhook(f"http://127.0.0.1:{listening.getsockname()[1]}/", told.append)(SLOW)
+        thread.join(timeout=10)
+    assert len(told) == 1
+    assert "cannot be reached" in told[0]
 
 
 def state(number):

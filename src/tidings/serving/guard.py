@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -132,8 +131,5 @@ def _host(header: str) -> str:
 
 
 def _cookies(headers: Headers) -> dict[str, str]:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return {}
-    return {name: each.value for name, each in cookies.items()}
+    pairs = (each.partition("=") for each in headers.get("cookie", "").split(";"))
+    return {name.strip(): value.strip().strip('"') for name, _, value in pairs}

@@ -58,6 +58,8 @@ def lead(state: State | None) -> str:
     if whole.measured is None:
         return "Nothing is measured yet: the first period is counted a little after it has ended."
     share = percent(whole.measured.share)
+    if whole.promised is None and any(each.promised is not None for each in people):
+        return f"All is as promised to each: {share} of the wanted events arrive on time."
     if whole.promised is None:
         return f"{share} of the wanted events arrive on time; nothing was promised."
     if is_below(whole):

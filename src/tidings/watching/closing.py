@@ -49,6 +49,11 @@ class Closing:
             raise InvalidTracesError(
                 f"{self.source}: there is no such folder; wants one that trace tables come into"
             )
+        if self.store.resolve().is_relative_to(self.source.resolve()):
+            raise InvalidTracesError(
+                f"{self.store} lies in {self.source}, whose files are taken in; wants a --store "
+                "outside"
+            )
         if not 0 < self.margin_s <= self.period_s:
             raise InvalidTracesError(
                 f"the margin is {self.margin_s:g} s and parts are {self.period_s:g} s long; wants "

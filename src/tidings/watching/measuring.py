@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from tidings.characterisation.count.store import StorePart
 from tidings.characterisation.fit.laws import fit_moments
 from tidings.characterisation.fit.queues import Counters
 from tidings.characterisation.statistics import BATCHES
 from tidings.characterisation.stored import characterise_store, end_of_batches, stored_counters
 from tidings.model import json_text
+from tidings.model.delay_grid import EDGES_S
 from tidings.model.plain_files import read_text
 from tidings.model.system import System
 from tidings.model.writing import write_file
@@ -27,6 +31,7 @@ from tidings.watching.counts import EventCounts, Stretch
 MEASURED_FILE = "measured.jsonl"
 ENOUGH_POLLS = 2 * BATCHES
 BEFORE_NS = HOUR_NS
+_MIDDLES = (np.arange(20) + 0.5) / 20  # quantiles that stand for a distribution
 NowAndBefore = tuple[Mapping[str, Counters], Mapping[str, Counters]]
 
 
@@ -92,16 +97,33 @@ def measure(
         store, base, since_ns=since_ns, measured_ns=(begin_ns, ready_ns), fit_delay=fit_moments
     )
     rows = found.measured.subscribers
-    counts = {
-        str(row.subscriber): EventCounts(
-            wanted=round(row.events),
-            delivered=_share(row.delivered, row.events),
-            on_time=_share(row.on_time, row.events),
-        )
-        for row in rows.itertuples()
-        if row.events > 0
-    }
+    within = _within_own_lifetimes(base, found.measured.delays)
+    counts = {}
+    for row in rows[rows["events"] > 0].itertuples():
+        name, delivered = str(row.subscriber), _share(row.delivered, row.events)
+        on_time = _share(row.on_time, row.events)
+        if name in within:
+            on_time = min(on_time, round(delivered * within[name]))
+        counts[name] = EventCounts(wanted=round(row.events), delivered=delivered, on_time=on_time)
     return Stretch(from_ns=begin_ns, until_ns=ready_ns, counts=counts)
+
+
+def _within_own_lifetimes(system: System, delays: pd.DataFrame) -> dict[str, float]:
+    """Compute which share of what they got came within the lifetimes that subscribers have.
+
+    Traces know lifetimes of events only; an objective has its own. Between edges of the delay grid
+    delays are taken to lie evenly.
+    """
+    lifetimes = {each.name: each.lifetime for each in system.subscribers if each.lifetime}
+    shares = {}
+    for name, rows in delays[delays["subscriber"].isin(list(lifetimes))].groupby("subscriber"):
+        lengths_s = np.asarray(lifetimes[str(name)].quantile(_MIDDLES))
+        arrived = rows["arrived"].to_numpy(np.float64)
+        lower_s = np.append(0.0, EDGES_S)[np.searchsorted(EDGES_S, rows["delay_s"].to_numpy())]
+        edges_s = np.stack([lower_s, rows["delay_s"].to_numpy(np.float64)], 1).ravel()
+        below = np.stack([np.append(0.0, arrived[:-1]), arrived], 1).ravel()
+        shares[str(name)] = float(np.interp(lengths_s, edges_s, below, 0.0).mean() / arrived[-1])
+    return shares
 
 
 def newest_counters(store: Path, parts: Sequence[StorePart]) -> NowAndBefore:

@@ -106,6 +106,7 @@ class Watcher:
     _strays: int = field(init=False, default=0)  # rows from long before all others
     _changed: dict[str, int] = field(init=False, default_factory=dict)  # files, and their sizes
     _problems: list[str] = field(init=False, default_factory=list)
+    _before_round: list[str] = field(init=False, default_factory=list)  # to be said in the first
 
     def __post_init__(self) -> None:
         self.plan.check()
@@ -113,30 +114,44 @@ class Watcher:
         self._strays = self._staging.strays()
         longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
         self._ledger = Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
-        before = read_state(self.plan.folder)
+        before = self._state_before()
         if before is not None:
             health = before.health
-            self._alarms = before.alarms
+            self._alarms, self._fitted_ns = before.alarms, health.fitted_ns
             if health.set_aside_until_ns:  # else of a version that counted the newest part alone
                 self._set_aside = health.set_aside_rows, health.set_aside_until_ns
         self._fitted = self.plan.system_file
         self._predicted = self._foretold(self.plan.system)
         self._known = Known(system=self.plan.system, expected=self._predicted)
-        fitted = self._fitted_before()
+        same = before is None or before.system == self.plan.name
+        fitted = self._fitted_before() if same else None
         if fitted is not None:
             self._predicted = self._foretold(fitted)
 
+    def _state_before(self) -> State | None:
+        """Read the state that an earlier run left; None where there is none to read."""
+        try:
+            return read_state(self.plan.folder)
+        except (OSError, ValueError) as problem:
+            self._before_round.append(
+                f"the state that an earlier run left cannot be read ({problem}): alarms begin anew"
+            )
+            return None
+
     def round(self) -> State:
         """Take in, count and judge all that is new; gives the state, which is also written."""
-        started, self._problems = time.monotonic(), []
+        started, self._problems = time.monotonic(), self._before_round
+        self._before_round = []
         latest = self._take_in()
         has_closed = latest is not None and self._close(latest)
         is_new = (has_closed or self._unmeasured) and self._measure()
         self._unmeasured = (has_closed or self._unmeasured) and not is_new
         if is_new:  # after measuring, which asks for batches as they were counted
             self._compact()
-        state = self._judge(latest, started, is_new=is_new)
-        write_state(self.plan.folder, state)
+        state, told = self._judge(latest, started, is_new=is_new)
+        write_state(self.plan.folder, state)  # before anybody is told, who may not answer
+        for alarm in told:
+            self.tell(alarm)
         return state
 
     def _say(self, problem: str) -> None:
@@ -154,12 +169,12 @@ class Watcher:
                 self._say(feed.fetch())
             except EngineError as problem:
                 self._say(str(problem))  # asked again the next time
-        limits = self.plan.closing.limits(time.time_ns())
         refused: dict[str, str] = {}
         strange: list[str] = []
 
         def take(number: int, files: list[str]) -> None:
             self.progress(f"taking in {len(files)} files")
+            limits = self.plan.closing.limits(time.time_ns())  # Spark may have taken long to start
             batch = self._staging.take(self.spark, number, files, limits)
             refused.update(batch.refused)
             strange.extend(batch.strange)
@@ -247,8 +262,10 @@ class Watcher:
         except InvalidTracesError as problem:
             self._say(f"old parts stay as they are for now: {problem}")
 
-    def _judge(self, latest: MicroBatch | None, started: float, *, is_new: bool) -> State:
-        """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
+    def _judge(
+        self, latest: MicroBatch | None, started: float, *, is_new: bool
+    ) -> tuple[State, tuple[Alarm, ...]]:
+        """Judge what is new, and list what to tell; alarms stay as they are while nothing is."""
         self.progress("judging")
         look = Look(
             known=self._known,
@@ -274,10 +291,7 @@ class Watcher:
             self._alarms = tuple(advised.get(each, each) for each in turn.alarms)
             told = (*begun, *turn.ended)
             self._warn_of_margin()
-        state = self._state(replace(look, predicted=self._predicted), latest, started)
-        for alarm in told:
-            self.tell(alarm)
-        return state
+        return self._state(replace(look, predicted=self._predicted), latest, started), told
 
     def _warn_of_margin(self) -> None:
         margin_s = self.plan.closing.margin_s
@@ -356,7 +370,12 @@ class Watcher:
             return begun
         cause = budget.totals[0][0].words if budget.totals else ""
         return tuple(
-            replace(each, cause=each.cause or cause, do=advice(each, budget.remedies))
+            replace(
+                each,
+                # What has changed has its own cause or none: the dearest may lie elsewhere.
+                cause=each.cause or ("" if each.kind == CHANGED else cause),
+                do=advice(each, budget.remedies),
+            )
             for each in begun
         )
 

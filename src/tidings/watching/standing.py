@@ -181,10 +181,10 @@ def alarms(look: Look) -> list[Alarm]:
     names = [each.name for each in look.known.system.subscribers]
     counted = look.counted or tally(look.stretches, names)
     changed = list(_changed(look))
-    return [
-        *_broken_promises(look, counted),
+    return [  # what explains others comes first: of promises thousands may be broken
         *(changed or _unforeseen(look, counted)),
         *_backlogs(look),
+        *_broken_promises(look, counted),
     ]
 
 

@@ -17,6 +17,9 @@ from tidings.errors import EngineError, TidingsError
 from tidings.traces.actions import reason_of
 
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
+# Spark would pass over files that are a week older than the newest it has ever seen: one file
+# with a wrong date, and nothing would be taken in any more.
+_ANY_AGE = "36500d"
 _ENDINGS = "*.{parquet,csv,jsonl,ndjson,gz,bz2,zst}"
 
 
@@ -49,6 +52,7 @@ def take_new_files(
         .option("recursiveFileLookup", "true")
         .option("pathGlobFilter", _ENDINGS)
         .option("maxFilesPerTrigger", most_files)
+        .option("maxFileAge", _ANY_AGE)
         .load(f"file://{source.resolve()}")
         .select("path")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -34,14 +35,17 @@ class Turn:
 def turned(before: Sequence[Alarm], now: Iterable[Alarm], at_ns: int) -> Turn:
     """Put what is wrong now together with what was wrong before, by name.
 
-    What lasts keeps its beginning, its cause and its advice; what is no longer wrong has ended.
+    What lasts keeps its beginning and its advice, and its cause until there is a newer one; what is
+    no longer wrong has ended.
     """
     lasting = {each.name: each for each in before if each.until_ns is None}
     old = [each for each in before if each.until_ns is not None]
     wrong = {each.name: each for each in now}
     begun = tuple(each for name, each in wrong.items() if name not in lasting)
     kept = tuple(
-        replace(wrong[name], since_ns=each.since_ns, cause=each.cause, do=each.do)
+        replace(
+            wrong[name], since_ns=each.since_ns, cause=wrong[name].cause or each.cause, do=each.do
+        )
         for name, each in lasting.items()
         if name in wrong
     )
@@ -55,13 +59,15 @@ def advice(alarm: Alarm, remedies: Iterable[Remedy]) -> str:
     """Choose the change that helps most against an alarm; nothing where none acts on it.
 
     What has changed at a broker, a link or a subscriber is answered there. What is late or waits,
-    and what more events bring about, whatever helps most answers.
+    and what more events bring about, whatever helps most answers; not a longer lifetime, which is
+    what was promised.
     """
     anywhere = alarm.kind != CHANGED or alarm.name.startswith(_ANYWHERE)
     places = {*alarm.where, *(_other_way(name) for name in alarm.where)}
     for remedy in remedies:
         acts_there = any(change.target in places for change in remedy.changes)
-        if remedy.gain > 0 and (anywhere or acts_there):
+        moves_promise = any(change.verb == "lifetime" for change in remedy.changes)
+        if remedy.gain > 0 and not moves_promise and (anywhere or acts_there):
             return f"best single change: {remedy.change}"
     return ""
 
@@ -82,7 +88,7 @@ class Webhook:
 
     def __init__(self, url: str, complain: Callable[[str], None]) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
             raise InvalidInputError(
                 "--webhook is not an address that can be posted to; wants http(s)://HOST/PATH"
             )
@@ -99,9 +105,18 @@ class Webhook:
                 answer.read(1)
         except urllib.error.HTTPError as problem:
             self._complain(f"the webhook at {self._host} answered {problem.code}: not told")
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, http.client.HTTPException) as problem:
             reason = getattr(problem, "reason", problem)
             self._complain(f"the webhook at {self._host} cannot be reached: {reason}")
+
+
+def _is_plain(url: str) -> bool:
+    """Test whether an address has a port that can be, and nothing that would end a line."""
+    try:
+        urllib.parse.urlsplit(url).port  # noqa: B018 - to read it is to check it
+    except ValueError:
+        return False
+    return url.isprintable() and " " not in url
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
