@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,3 +179,21 @@ def test_an_hour_without_long_queues_differs_less_by_itself():
     assert find_unforeseen(past, {"ann": usual}, LOOKS) == {}
     far = Share(share=0.5, low=0.49, high=0.51)
     assert find_unforeseen(past, {"ann": far}, LOOKS) == {"ann": pytest.approx(0.315, abs=0.01)}
+
+
+def test_a_stretch_of_hours_in_which_nobody_watched_says_nothing_of_five_minutes():
+    """What was counted at once after eight hours does not make each of the next minutes bad."""
+    hours = Stretch(from_ns=0, until_ns=480 * MINUTE_NS, counts={"a": counts(480_000, 400_000)})
+    minutes = [
+        Stretch(
+            from_ns=(480 + n) * MINUTE_NS, until_ns=(481 + n) * MINUTE_NS,
+            counts={"a": counts(1000, 1000)},
+        )
+        for n in range(3)
+    ]  # fmt: skip
+    rates = burn_rates(tally([hours, *minutes], ["a"]), [0.95], 483 * MINUTE_NS)
+    assert rates["5m"] == rates["1h"] == 0.0
+    every = burn_rates(
+        tally([replace(hours, from_ns=479 * MINUTE_NS), *minutes], ["a"]), [0.95], 483 * MINUTE_NS
+    )
+    assert every["5m"] > 1.0  # as many events in a minute: of those it tells

@@ -180,7 +180,8 @@ subscribers:
     paths["brokers.hub.service"] = "subscribers.arch.ive.link.delay"
     rows = found.parameters.assign(path=found.parameters["path"].map(paths))
     look = a_look(
-        known=Known(system=twins, expected=foretold), found=replace(found, parameters=rows),
+        known=Known(system=twins, expected=foretold),
+        found=replace(found, parameters=rows, system=twins),
         stretches=stretches(**{"arch": 0.0, "arch.ive": 0.99}),
     )  # fmt: skip
     assert named(look) == [
@@ -285,3 +286,19 @@ def test_few_polls_are_not_certain():
     rough = replace(now, entered=few, again=few * np.linspace(0.25, 0.35, 32))
     before = {"bob": counted([0.01] * 32, minutes=32.0)}
     assert alarms(a_look(queues={"bob": rough}, queues_before=before)) == []
+
+
+def test_who_is_not_in_the_known_system_is_named():
+    more = td.loads(
+        """
+tidings: 1
+lifetime: 500ms
+brokers: {hub: {service: {exponential: 5ms}}}
+publishers:
+  ann: {at: hub, every: {exponential: 20ms}, content: {event: {t: 1}}}
+  mallory: {at: hub, every: {exponential: 20ms}, content: {event: {t: 1}}}
+subscribers: {bob: {at: hub, wants: {t: 1}}, eve: {at: hub, wants: {t: 1}}}
+"""
+    )
+    (unknown,) = alarms(a_look(found=replace(learnt(), system=more)))
+    assert unknown.sentence() == "publishers that the system does not have (mallory): 1 of them"

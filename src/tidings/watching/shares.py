@@ -36,15 +36,28 @@ class StretchTally:
     """How many events some wanted and had on time: a row for each of them, a column a stretch."""
 
     names: tuple[str, ...]
-    until_ns: npt.NDArray[np.int64]  # when each stretch ended
+    from_ns: npt.NDArray[np.int64]  # when each stretch began
+    until_ns: npt.NDArray[np.int64]  # when it ended
     wanted: Reals
     on_time: Reals
 
     def since(self, since_ns: int) -> StretchTally:
         """Leave out stretches that ended by a moment."""
-        kept = self.until_ns > since_ns
+        return self._only(self.until_ns > since_ns)
+
+    def told_by(self, window_ns: int) -> StretchTally:
+        """Leave out stretches that say nothing of a window: longer than it, and than is usual.
+
+        Such a stretch is of the time in which nobody watched.
+        """
+        lengths_ns = self.until_ns - self.from_ns
+        usual_ns = 2.0 * float(np.median(lengths_ns)) if lengths_ns.size else 0.0
+        return self._only(lengths_ns <= max(window_ns, usual_ns))
+
+    def _only(self, kept: npt.NDArray[np.bool_]) -> StretchTally:
         return replace(
             self,
+            from_ns=self.from_ns[kept],
             until_ns=self.until_ns[kept],
             wanted=self.wanted[:, kept],
             on_time=self.on_time[:, kept],
@@ -55,6 +68,7 @@ class StretchTally:
         new = tally([stretch], self.names)
         return replace(
             self,
+            from_ns=np.append(self.from_ns, new.from_ns)[-most:],
             until_ns=np.append(self.until_ns, new.until_ns)[-most:],
             wanted=np.append(self.wanted, new.wanted, axis=1)[:, -most:],
             on_time=np.append(self.on_time, new.on_time, axis=1)[:, -most:],
@@ -94,6 +108,7 @@ def tally(stretches: Sequence[Stretch], names: Sequence[str]) -> StretchTally:
         both[1, :, column] = [each.on_time for each in counts]
     return StretchTally(
         names=tuple(names),
+        from_ns=np.array([each.from_ns for each in stretches], dtype=np.int64),
         until_ns=np.array([each.until_ns for each in stretches], dtype=np.int64),
         wanted=both[0],
         on_time=both[1],
@@ -192,7 +207,8 @@ def burn_rates(
     """
     rates = {}
     for window in windows:
-        within = tally.since(now_ns - round(WINDOWS_S[window] * 1e9))
+        window_ns = round(WINDOWS_S[window] * 1e9)
+        within = tally.told_by(window_ns).since(now_ns - window_ns)
         wanted = within.wanted.sum(axis=1)
         told = wanted >= (LEAST_COUNT if z else 1)
         if z:

@@ -32,6 +32,8 @@ from tidings.watching.shares import (
 )
 from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, TARGET, Alarm, Share, Standing
 
+MOST_NAMED = 5  # of those that the known system does not have
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
@@ -287,6 +289,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
     homes = {each.name: each.at for each in look.known.system.publishers}
     homes |= {each.name: each.at for each in look.known.system.subscribers}
     yield from _outages(look)
+    yield from _unknown(look, look.found.system)
     for kind, names, words in (
         ("gone", gone, "subscriber receives next to nothing any more"),
         ("silent", silent, "publisher has fallen silent"),
@@ -334,6 +337,27 @@ def _outages(look: Look) -> Iterator[Alarm]:
             unit="s",
             since_ns=since_ns,
         )
+
+
+def _unknown(look: Look, found: System) -> Iterator[Alarm]:
+    """Yield alarms for publishers, brokers and subscribers that the known system does not have."""
+    known = look.known.system
+    for word, before, now in (
+        ("publishers", known.publishers, found.publishers),
+        ("brokers", known.brokers, found.brokers),
+        ("subscribers", known.subscribers, found.subscribers),
+    ):
+        names = sorted({each.name for each in now} - {each.name for each in before})
+        if names:
+            yield Alarm(
+                name=f"{CHANGED} unknown {word}",
+                kind=CHANGED,
+                where=tuple(names[:MOST_NAMED]),
+                what=f"{word} that the system does not have",
+                size=len(names),
+                unit="of them",
+                since_ns=look.stretches[-1].from_ns,
+            )
 
 
 def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
