@@ -98,7 +98,6 @@ def simulate(
     Example: tidings simulate city.yaml --precision 0.005
     """
     from tidings.model import reading
-    from tidings.model.outcome_files import save_outcome
     from tidings.model.parquet_files import load_arrow
 
     duration_s = None if duration is None else options.seconds(duration)
@@ -146,6 +145,8 @@ def simulate(
                 progress=step,
             )
             if output is not None:  # first: where there are traces, the command cannot be repeated
+                from tidings.model.outcome_files import save_outcome
+
                 save_outcome(recording.outcome, output)
             write_traces(recording, traces)
             outcome = recording.outcome
