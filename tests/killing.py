@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 
 import tidings as td
 from spark_cluster import AS_IT_STANDS
+from systems.two_ways import SYSTEM
 from tidings.characterisation import stored
 from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.store import read_catalogue
@@ -43,21 +44,6 @@ from tidings.traces.session import spark_session
 from tidings.watching.staging import TIMES
 from tidings.watching.state import read_state
 
-SYSTEM = """
-tidings: 1
-lifetime: 500ms
-brokers:
-  hub: {service: {exponential: 5ms}}
-  edge: {service: {exponential: 5ms}}
-links:
-  - {between: [hub, edge], delay: {exponential: 20ms}, reliability: 0.99}
-publishers:
-  ticker: {at: hub, every: {exponential: 20ms}, content: {event: {topic: stock}}}
-  mast: {at: edge, every: {exponential: 40ms}, content: {event: {topic: wind}}}
-subscribers:
-  trader: {at: edge, wants: {topic: stock}, target: 0.9}
-  sailor: {at: hub, wants: {topic: wind}, target: 0.9}
-"""
 SECOND_NS = 1_000_000_000
 PART_S, MARGIN_S, CHUNK_S = 10, 2, 3.0
 KEEP_S = 30.0  # in every other run

@@ -15,6 +15,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -56,13 +57,8 @@ def seen_of(periods: pd.DataFrame, *, up: bool) -> Durations:
     rows = periods[periods["up"] == up]
     known, older = rows[rows["begun"]], rows[~rows["begun"]]
     lengths_s = known["length_s"].to_numpy(np.float64)
-    given = durations(lengths_s, known["ended"].to_numpy(np.bool_))
-    return Durations(
-        lengths_s=given.lengths_s,
-        ended=given.ended,
-        counts=given.counts,
-        lowest_s=given.lowest_s,
-        highest_s=given.highest_s,
+    return replace(
+        durations(lengths_s, known["ended"].to_numpy(np.bool_)),
         older=int(older["ended"].sum()),
         older_s=float(older["length_s"].sum()),
     )
@@ -108,21 +104,19 @@ def halves(periods: pd.DataFrame) -> Iterator[float]:
         yield (means_s[0] - means_s[1]) / math.hypot(*errors_s)
 
 
-def made_up(rng: np.random.Generator, cycles: int) -> tuple[float, float, float]:
+def made_up(rng: np.random.Generator, cycles: int) -> list[float]:
     """Draw a component whose repairs take minutes, and days now and then.
 
-    Gives how far both means are off, in standard errors, and the availability from its own share.
+    Gives how far the means of times up and down are off, in standard errors.
     """
-    up_s = rng.exponential(UP_S, cycles)
-    down_s = _repairs_s(rng, cycles)
     ended = np.ones(cycles, np.bool_)
-    on, off = durations(up_s, ended), durations(down_s, ended)
+    on = durations(rng.exponential(UP_S, cycles), ended)
+    off = durations(_repairs_s(rng, cycles), ended)
     truth_s = (UP_S, (1.0 - RARE) * MINUTES_S + RARE * DAYS_S)
-    z = [
+    return [
         (each.total_s / each.ends - true_s) / each.mean_se_s(each.total_s / each.ends)
         for each, true_s in zip((on, off), truth_s, strict=True)
     ]
-    return z[0], z[1], float(up_s.sum() / (up_s.sum() + down_s.sum()))
 
 
 def _repairs_s(rng: np.random.Generator, count: int) -> Floats:
@@ -138,14 +132,14 @@ def made_up_lines(seed: int) -> list[str]:
     lines = ["| cycles seen | mean time up: covered | mean time down: covered |", "|---|---|---|"]
     for cycles in CYCLES:
         rng = np.random.default_rng([seed, cycles])
-        z = np.array([made_up(rng, cycles)[:2] for _ in range(DRAWS)])
+        z = np.array([made_up(rng, cycles) for _ in range(DRAWS)])
         up, down = (np.abs(z) <= BEYOND).mean(axis=0)
         lines.append(f"| {cycles} | {up:.3f} | {down:.3f} |")
     return lines
 
 
-def trace_lines(traces: list[Uptimes]) -> tuple[list[str], list[dict[str, object]]]:
-    """Tabulate every trace, and all of them together; gives the components, too."""
+def trace_lines(traces: list[Uptimes]) -> list[str]:
+    """Tabulate every trace, and all of them together."""
     lines = [
         "| trace | components | within .005 | worst off | laws said to fit | farthest of them "
         "| halves that agree |",
@@ -160,7 +154,7 @@ def trace_lines(traces: list[Uptimes]) -> tuple[list[str], list[dict[str, object
         every, every_z = every + rows, every_z + z
         lines.append(_line(trace.name, rows, z))
     lines.append(_line("**all**", every, every_z))
-    return lines, every
+    return lines
 
 
 def _line(name: str, rows: list[dict[str, object]], z: list[float]) -> str:
@@ -182,15 +176,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    places = sorted({each.parent for each in given.data.rglob("*_events.parquet")})
-    places += sorted({each.parent for each in given.data.rglob("events.parquet")})
-    traces = [
-        trace
-        for place in places
-        for file in sorted([*place.glob("*_events.parquet"), *place.glob("events.parquet")])
-        for trace in read_uptimes(file)
-    ]
-    lines, _ = trace_lines(traces)
+    files = sorted(given.data.rglob("*events.parquet"))
+    traces = [trace for file in files for trace in read_uptimes(file)]
+    lines = trace_lines(traces)
     head = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     page = head.format(
         whole=LEAST_WHOLE,

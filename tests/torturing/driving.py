@@ -8,7 +8,6 @@ import random
 import shutil
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -255,9 +254,3 @@ def _differing(found: Result, wanted: Result) -> list[str]:
         if a != b and (whole or not math.isclose(a, b, rel_tol=ROUNDING, abs_tol=ROUNDING)):
             differing.append(f"{name} is {a!r}, undisturbed {b!r}")
     return differing
-
-
-def timed(of: Known, fault: str, number: int) -> tuple[Trial, float]:
-    """Run a trial, and tell how long it took."""
-    begun = time.monotonic()
-    return trial(of, fault, number), time.monotonic() - begun

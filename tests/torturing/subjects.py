@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
+from systems.two_ways import SYSTEM
+
 Words = tuple[str, ...]
 Result = dict[str, float]  # numbers by what they are of; empty where there is nothing yet
 TIDINGS = ("-m", "torturing.stepping")
@@ -24,22 +26,6 @@ _QUICKLY = ("--spark-conf", "spark.sql.codegen.wholeStage=false",
             "--spark-conf", "spark.sql.shuffle.partitions=2")  # fmt: skip
 SPARK = (*TIDINGS, *_QUICKLY)
 LOCAL = ("--master", "local[2]")
-
-SYSTEM = """
-tidings: 1
-lifetime: 500ms
-brokers:
-  hub: {service: {exponential: 5ms}}
-  edge: {service: {exponential: 5ms}}
-links:
-  - {between: [hub, edge], delay: {exponential: 20ms}, reliability: 0.99}
-publishers:
-  ticker: {at: hub, every: {exponential: 20ms}, content: {event: {topic: stock}}}
-  mast: {at: edge, every: {exponential: 40ms}, content: {event: {topic: wind}}}
-subscribers:
-  trader: {at: edge, wants: {topic: stock}, target: 0.9}
-  sailor: {at: hub, wants: {topic: wind}, target: 0.9}
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

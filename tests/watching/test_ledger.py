@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import tidings as td
+from tidings.characterisation.count.store import StorePart
 from tidings.model.delay_grid import EDGES_S, bin_of
 from tidings.watching import measuring
 from tidings.watching.counts import EventCounts, Stretch
@@ -89,3 +92,35 @@ subscribers:
     assert within["bob"] == pytest.approx((delays_s <= 0.05).mean(), abs=1e-3)
     assert within["eve"] == pytest.approx(0.5, abs=0.02)  # P[one exponential time < another]
     assert "all" not in within
+
+
+def test_measuring_counts_by_the_time_of_the_objective(monkeypatch):
+    """All events are in time by their own lifetimes; bob was promised half of that."""
+    system = td.loads(
+        """
+tidings: 1
+lifetime: 1s
+brokers: {hub: {}}
+publishers: {ann: {at: hub, every: 1s, content: {event: {t: 1}}}}
+subscribers: {bob: {at: hub, wants: {t: 1}, lifetime: 500ms}, eve: {at: hub, wants: {t: 1}}}
+"""
+    )
+    people = [each.name for each in system.subscribers]
+    measured = SimpleNamespace(
+        subscribers=pd.DataFrame(
+            {"subscriber": people, "events": 100.0, "delivered": 0.8, "on_time": 0.8}
+        ),
+        delays=pd.concat(
+            pd.DataFrame({"subscriber": who, "delay_s": [0.1, 0.9], "arrived": [0.2, 0.8]})
+            for who in people
+        ),
+    )
+    monkeypatch.setattr(
+        measuring, "characterise_store", lambda *_, **__: SimpleNamespace(measured=measured)
+    )
+    monkeypatch.setattr(measuring, "end_of_batches", lambda *_: 60 * S_NS)
+    part = StorePart(folder="", from_ns=0, until_ns=70 * S_NS, source="", tables=())
+    stretch = measuring.measure(None, system, [part], 0, 10.0)
+    bob, eve = (stretch.counts[who] for who in people)
+    assert (bob.wanted, bob.delivered, bob.on_time) == (100, 80, 20)
+    assert (eve.wanted, eve.delivered, eve.on_time) == (100, 80, 80)

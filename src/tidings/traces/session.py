@@ -50,7 +50,7 @@ _CLASSIC = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # One characterisation makes more than the hundred classes that Spark would keep: a second one,
     # of another day or of half the window, would compile all of them again. Many more are no use to
-    # what watches for hours: every look makes some that no other asks for, at 30 kB each.
+    # what watches for hours: every look makes some that no other asks for.
     "spark.sql.codegen.cache.maxEntries": "300",
     # Of every query Spark keeps the plan in words for its pages, a fifth of a megabyte, up to the
     # last thousand: what watches for hours would grow by that much.

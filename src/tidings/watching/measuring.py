@@ -111,8 +111,9 @@ def measure(
 def _within_own_lifetimes(system: System, delays: pd.DataFrame) -> dict[str, float]:
     """Compute which share of what they got came within the lifetimes that subscribers have.
 
-    Traces know lifetimes of events only; an objective has its own. Between edges of the delay grid
-    delays are taken to lie evenly.
+    Traces know lifetimes of events only; an objective has its own. Delays are those of all of the
+    parts that were read, which begin before and end after what is measured; between edges of the
+    delay grid they are taken to lie evenly.
     """
     lifetimes = {each.name: each.lifetime for each in system.subscribers if each.lifetime}
     shares = {}

@@ -117,15 +117,16 @@ class Watcher:
         before = self._state_before()
         if before is not None:
             health = before.health
-            self._alarms, self._fitted_ns = before.alarms, health.fitted_ns
+            self._alarms = before.alarms
             if health.set_aside_until_ns:  # else of a version that counted the newest part alone
                 self._set_aside = health.set_aside_rows, health.set_aside_until_ns
         self._fitted = self.plan.system_file
         self._predicted = self._foretold(self.plan.system)
         self._known = Known(system=self.plan.system, expected=self._predicted)
-        same = before is None or before.system == self.plan.name
-        fitted = self._fitted_before() if same else None
+        of_another = before is not None and before.system != self.plan.name
+        fitted = None if of_another else self._fitted_before()
         if fitted is not None:
+            self._fitted_ns = 0 if before is None else before.health.fitted_ns
             self._predicted = self._foretold(fitted)
 
     def _state_before(self) -> State | None:
