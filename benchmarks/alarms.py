@@ -35,9 +35,10 @@ from tidings.model.laws import Exponential
 from tidings.model.standard_errors import Reals, share_se
 from tidings.model.system import System
 from tidings.planning.change_kinds import times
+from tidings.watching.alarms import alarms
 from tidings.watching.counts import EventCounts, Stretch
 from tidings.watching.shares import WINDOWS_S, tally
-from tidings.watching.standing import Known, Look, alarms
+from tidings.watching.standing import Known, Look
 from tidings.watching.state import CHANGED, Alarm
 from tidings.watching.telling import turned
 
@@ -417,12 +418,11 @@ class Watched:
 
     def judged(self, blocks: Iterable[Block]) -> Iterator[tuple[int, Alarm]]:
         """All alarms that begin while blocks follow each other, with the number of their look."""
-        past: list[Stretch] = []
         counted = tally([], [each.name for each in self.system.subscribers])
         lasting: tuple[Alarm, ...] = ()
         longer: Characterisation | None = None
         number, later_ns = 0, 0
-        most = round(WINDOWS_S["6h"] / LOOK_S)
+        kept_ns = round(WINDOWS_S["6h"] * 1e9)
         for block in blocks:
             hour_ns = min(round(HOUR_S * 1e9), block.length_ns)
             hours = list(found_in(self.system, block, hour_ns))
@@ -433,15 +433,14 @@ class Watched:
                     strict=True,
                 )
             ):
-                past = [*past, stretch][-most:]
-                counted = counted.then(stretch, most)
+                counted = counted.then(stretch).since(stretch.until_ns - kept_ns)
                 if part and part % round(HOUR_S / LOOK_S) == 0:
                     longer = hours[round(part * LOOK_S / HOUR_S) - 1]
                 look = Look(
                     known=self.known,
                     predicted=None,
-                    stretches=past,
                     counted=counted,
+                    newest=stretch.counts,
                     found=found,
                     longer=longer,
                     window_s=HOUR_S,

@@ -13,9 +13,11 @@ from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS
 from tidings.characterisation.fit.queues import Counters
 from tidings.model.outcome import Outcome, table
+from tidings.watching.alarms import alarms
 from tidings.watching.counts import EventCounts, Stretch
 from tidings.watching.reference import learnt_values
-from tidings.watching.standing import Known, Look, alarms, queues, standings, travelled_longer
+from tidings.watching.shares import tally
+from tidings.watching.standing import Known, Look, queues, standings, travelled_longer
 from tidings.watching.state import EVERYBODY
 
 MINUTE_NS = 60_000_000_000
@@ -116,22 +118,25 @@ def stretches(minutes=60, **shares):
     ]
 
 
-def a_look(**changes):
+def a_look(past=None, known=None, **changes):
     foretold = outcome("predicted", bob=0.99, eve=0.99)
+    past = stretches() if past is None else past
+    known = known or Known(system=SYSTEM, expected=foretold)
+    names = [EVERYBODY, *(each.name for each in known.system.subscribers)]
     usual = Look(
-        known=Known(system=SYSTEM, expected=foretold), predicted=foretold, stretches=stretches(),
-        found=learnt(), window_s=600.0, look_s=60.0,
+        known=known, predicted=foretold, counted=tally(past, names),
+        newest=past[-1].counts if past else {}, found=learnt(), window_s=600.0, look_s=60.0,
     )  # fmt: skip
     return replace(usual, **changes)
 
 
 def test_nothing_is_wrong_while_all_is_as_known():
     assert alarms(a_look()) == []
-    assert alarms(a_look(stretches=[])) == []
+    assert alarms(a_look(past=[])) == []
 
 
 def test_everybody_comes_first_and_then_the_worst():
-    everybody, first, second = standings(a_look(stretches=stretches(bob=0.97, eve=0.9)))
+    everybody, first, second = standings(a_look(past=stretches(bob=0.97, eve=0.9)))
     assert (everybody.name, first.name, second.name) == (EVERYBODY, "eve", "bob")
     assert everybody.promised is None  # of one only something is promised
     assert everybody.wanted == 2 * 3000 * 10  # of ten minutes
@@ -147,16 +152,16 @@ def named(look):
 
 
 def test_what_is_wrong_is_named():
-    late = named(a_look(stretches=stretches(bob=0.8)))
+    late = named(a_look(past=stretches(bob=0.8)))
     assert ("target", ("bob",), "fewer events are on time than promised") in late
     assert ("changed", ("bob",), "fewer events are on time than predicted") in late
     more = named(a_look(found=learnt(rate=75.0)))
     assert more == [("changed", ("ann",), "publisher ann publishes more often")]
-    slow = named(a_look(found=learnt(service_s=0.0065), stretches=stretches(eve=0.8)))
+    slow = named(a_look(found=learnt(service_s=0.0065), past=stretches(eve=0.8)))
     assert slow == [("changed", ("hub",), "broker hub is slower")]  # which says why eve is late
     silent = named(a_look(found=learnt(rate=None)))
     assert silent == [("changed", ("ann",), "publisher has fallen silent")]
-    gone = named(a_look(stretches=stretches(eve=0.0)))
+    gone = named(a_look(past=stretches(eve=0.0)))
     assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
@@ -182,7 +187,7 @@ subscribers:
     look = a_look(
         known=Known(system=twins, expected=foretold),
         found=replace(found, parameters=rows, system=twins),
-        stretches=stretches(**{"arch": 0.0, "arch.ive": 0.99}),
+        past=stretches(**{"arch": 0.0, "arch.ive": 0.99}),
     )  # fmt: skip
     assert named(look) == [
         ("changed", ("arch",), "subscriber receives next to nothing any more"),
@@ -192,7 +197,7 @@ subscribers:
 
 
 def test_what_is_down_is_named_and_why_others_get_nothing():
-    look = a_look(stretches=stretches(eve=0.0), down_since={"hub": 59 * MINUTE_NS + 45 * 10**9})
+    look = a_look(past=stretches(eve=0.0), down_since={"hub": 59 * MINUTE_NS + 45 * 10**9})
     hub, eve = alarms(look)
     assert (hub.what, hub.where, hub.size, hub.unit) == ("broker is down", ("hub",), 15.0, "s")
     assert hub.since_ns == 59 * MINUTE_NS + 45 * 10**9
@@ -204,7 +209,7 @@ def test_what_is_down_is_named_and_why_others_get_nothing():
 def test_a_subscriber_that_is_gone_stays_so_when_that_is_what_is_expected_now():
     """Alarms are held against the system as given, not against what was fitted since."""
     fitted = outcome("predicted", bob=0.99, eve=0.0)
-    gone = named(a_look(stretches=stretches(eve=0.0), predicted=fitted))
+    gone = named(a_look(past=stretches(eve=0.0), predicted=fitted))
     assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
@@ -251,7 +256,7 @@ def test_redeliveries_and_drops_that_grow_are_named():
     assert alarm.what == "queue bob hands out more events again"
     assert (alarm.where, alarm.unit) == (("bob",), "times the share of redeliveries")
     assert alarm.size == pytest.approx(15.0)
-    assert alarm.since_ns == look.stretches[-1].from_ns
+    assert alarm.since_ns == look.newest_ns
     assert "it was 2 % and is 30 %" in alarm.cause
     dropping = a_look(queues={"bob": counted([0.02] * 32, dropped=0.1)}, queues_before=before)
     (alarm,) = alarms(dropping)

@@ -17,7 +17,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -30,8 +30,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+def write_file(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all, over an older one; the umask says who may read it."""
+    pieces = [data] if isinstance(data, bytes) else data
     check_file(path)
     target = Path(path).absolute()
     with _refusals(path):
@@ -39,7 +40,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
         with _draft(target, _made_file) as (draft, handle):
             try:
                 with open(handle, "wb", closefd=False) as stream:
-                    stream.write(data)
+                    stream.writelines(pieces)
                 os.fsync(handle)  # a name must not outlive a power cut without its data
                 os.replace(draft, target)
                 keep_on_disk(target.parent)

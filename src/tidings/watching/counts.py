@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -22,3 +22,27 @@ class Stretch:
     from_ns: int
     until_ns: int
     counts: Mapping[str, EventCounts]
+
+
+def added(counts: Iterable[EventCounts]) -> EventCounts:
+    """Add counts up.
+
+    >>> added([EventCounts(wanted=3, delivered=2, on_time=1)] * 2)
+    EventCounts(wanted=6, delivered=4, on_time=2)
+    """
+    every = list(counts)
+    return EventCounts(
+        wanted=sum(each.wanted for each in every),
+        delivered=sum(each.delivered for each in every),
+        on_time=sum(each.on_time for each in every),
+    )
+
+
+def joined(one: Stretch, other: Stretch) -> Stretch:
+    """Make one stretch of two that follow each other."""
+    names = [*one.counts, *(name for name in other.counts if name not in one.counts)]
+    counts = {
+        name: added(each.counts[name] for each in (one, other) if name in each.counts)
+        for name in names
+    }
+    return Stretch(from_ns=one.from_ns, until_ns=other.until_ns, counts=counts)

@@ -119,6 +119,29 @@ class Moved:
                 return f"queue {self.name} drops {'more' if more else 'fewer'} events ({cause})"
         return f"link {self.name} loses {'less' if more else 'more'}"
 
+    @property
+    def sort(self) -> str:
+        """What it has in common with others of which the same can be said."""
+        way = "up" if self.now > self.was else "down"
+        return f"{self.path.partition('.')[0]}.*.{self.kind} {way}"
+
+    @property
+    def words_of_many(self) -> str:
+        """Say what has changed of many that changed alike."""
+        more = self.now > self.was
+        match self.kind:
+            case "rate":
+                return f"publishers publish {'more' if more else 'less'} often"
+            case "service":
+                return f"brokers are {'slower' if more else 'faster'}"
+            case "delay":
+                return f"links are {'slower' if more else 'faster'}"
+            case "redelivered":
+                return f"queues hand out {'more' if more else 'fewer'} events again"
+            case "dropped":
+                return f"queues drop {'more' if more else 'fewer'} events"
+        return f"links lose {'less' if more else 'more'}"
+
 
 # ---- changes -------------------------------------------------------------------------------------
 

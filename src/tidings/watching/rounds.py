@@ -28,13 +28,15 @@ from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.planning.budget import explain
 from tidings.prediction.predict import predict
+from tidings.watching.alarms import alarms
 from tidings.watching.closing import Closing
 from tidings.watching.file_problems import file_problems
-from tidings.watching.measuring import MEASURED_FILE, Ledger, NowAndBefore, measure, newest_counters
+from tidings.watching.ledger import MEASURED_FILE, Ledger
+from tidings.watching.measuring import NowAndBefore, measure, newest_counters
 from tidings.watching.shares import WINDOWS_S
 from tidings.watching.staging import MicroBatch, Staging
-from tidings.watching.standing import Known, Look, alarms, queues, standings, travelled_longer
-from tidings.watching.state import CHANGED, Alarm, Health, State, read_state, write_state
+from tidings.watching.standing import Known, Look, queues, standings, travelled_longer
+from tidings.watching.state import CHANGED, EVERYBODY, Alarm, Health, State, read_state, write_state
 from tidings.watching.stream import take_new_files
 from tidings.watching.telling import Tell, advice, turned
 
@@ -113,7 +115,11 @@ class Watcher:
         self._staging = Staging(self.plan.staged)
         self._strays = self._staging.strays()
         longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
-        self._ledger = Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
+        self._ledger = Ledger(
+            path=self.plan.folder / MEASURED_FILE,
+            keep_s=longest_s,
+            names=(EVERYBODY, *(each.name for each in self.plan.system.subscribers)),
+        )
         before = self._state_before()
         if before is not None:
             health = before.health
@@ -215,9 +221,10 @@ class Watcher:
         """Fit the newest part, and measure what became of events since; whether that was done."""
         self.progress("measuring")
         closing, ledger = self.plan.closing, self._ledger
-        store, parts, known = closing.store, closing.parts(), ledger.read()
+        store, parts = closing.store, closing.parts()
+        ledger.read()
         try:
-            until_ns = known[-1].until_ns if known else 0
+            until_ns = 0 if ledger.newest is None else ledger.newest.until_ns
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
             self._found = self._characterised(parts[-1].from_ns, fit_delay=fit_moments)
             self._down = closing.down_since()
@@ -268,10 +275,12 @@ class Watcher:
     ) -> tuple[State, tuple[Alarm, ...]]:
         """Judge what is new, and list what to tell; alarms stay as they are while nothing is."""
         self.progress("judging")
+        counted, newest = self._ledger.read(), self._ledger.newest
         look = Look(
             known=self._known,
             predicted=self._predicted,
-            stretches=self._ledger.read(),
+            counted=counted,
+            newest={} if newest is None else newest.counts,
             found=self._found,
             longer=self._longer,
             down_since=self._down,
@@ -284,10 +293,10 @@ class Watcher:
         told: tuple[Alarm, ...] = ()
         if is_new:
             turn = turned(self._alarms, alarms(look), look.at_ns)
-            newest = self._newest() if turn.begun and self._found is not None else None
-            if newest is not None and any(each.kind == CHANGED for each in turn.begun):
-                self._keep(newest, look.at_ns)
-            begun = self._advised(turn.begun, newest)
+            fitted = self._newest() if turn.begun and self._found is not None else None
+            if fitted is not None and any(each.kind == CHANGED for each in turn.begun):
+                self._keep(fitted, look.at_ns)
+            begun = self._advised(turn.begun, fitted)
             advised = dict(zip(turn.begun, begun, strict=True))
             self._alarms = tuple(advised.get(each, each) for each in turn.alarms)
             told = (*begun, *turn.ended)

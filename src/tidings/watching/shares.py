@@ -16,7 +16,7 @@ from scipy import special
 
 from tidings.model.standard_errors import Reals, ratio_se
 from tidings.watching.certainty import LEAST_COUNT, LEAST_SHARE, certain
-from tidings.watching.counts import EventCounts, Stretch
+from tidings.watching.counts import EventCounts, Stretch, added
 from tidings.watching.state import EVERYBODY, Share
 
 WINDOWS_S = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "6h": 21600.0}
@@ -38,8 +38,8 @@ class StretchTally:
     names: tuple[str, ...]
     from_ns: npt.NDArray[np.int64]  # when each stretch began
     until_ns: npt.NDArray[np.int64]  # when it ended
-    wanted: Reals
-    on_time: Reals
+    wanted: npt.NDArray[np.int32]
+    on_time: npt.NDArray[np.int32]
 
     def since(self, since_ns: int) -> StretchTally:
         """Leave out stretches that ended by a moment."""
@@ -63,15 +63,15 @@ class StretchTally:
             on_time=self.on_time[:, kept],
         )
 
-    def then(self, stretch: Stretch, most: int) -> StretchTally:
-        """Add one more stretch, and keep the latest of them only."""
+    def then(self, stretch: Stretch) -> StretchTally:
+        """Add one more stretch."""
         new = tally([stretch], self.names)
         return replace(
             self,
-            from_ns=np.append(self.from_ns, new.from_ns)[-most:],
-            until_ns=np.append(self.until_ns, new.until_ns)[-most:],
-            wanted=np.append(self.wanted, new.wanted, axis=1)[:, -most:],
-            on_time=np.append(self.on_time, new.on_time, axis=1)[:, -most:],
+            from_ns=np.append(self.from_ns, new.from_ns),
+            until_ns=np.append(self.until_ns, new.until_ns),
+            wanted=np.append(self.wanted, new.wanted, axis=1),
+            on_time=np.append(self.on_time, new.on_time, axis=1),
         )
 
     def of(self, names: Collection[str]) -> StretchTally:
@@ -96,32 +96,25 @@ class MeasuredShares:
     high: Reals
 
 
-def tally(stretches: Sequence[Stretch], names: Sequence[str]) -> StretchTally:
+def tally(stretches: Iterable[Stretch], names: Sequence[str]) -> StretchTally:
     """Count what each of some, or everybody, wanted and had on time in each of some stretches."""
-    both = np.zeros((2, len(names), len(stretches)))
-    for column, stretch in enumerate(stretches):
-        found = stretch.counts
-        if EVERYBODY in names:
-            found = {**found, EVERYBODY: _together(found.values())}
-        counts = [found.get(name, NOTHING) for name in names]
-        both[0, :, column] = [each.wanted for each in counts]
-        both[1, :, column] = [each.on_time for each in counts]
+    times: list[tuple[int, int]] = []
+    columns: list[npt.NDArray[np.int32]] = []
+    for stretch in stretches:
+        times.append((stretch.from_ns, stretch.until_ns))
+        columns.append(_column(stretch.counts, names))
+    begun_ns, ended_ns = np.array(times, dtype=np.int64).reshape(-1, 2).T
+    wanted, on_time = np.stack(columns, 2) if columns else np.zeros((2, len(names), 0), np.int32)
     return StretchTally(
-        names=tuple(names),
-        from_ns=np.array([each.from_ns for each in stretches], dtype=np.int64),
-        until_ns=np.array([each.until_ns for each in stretches], dtype=np.int64),
-        wanted=both[0],
-        on_time=both[1],
+        names=tuple(names), from_ns=begun_ns, until_ns=ended_ns, wanted=wanted, on_time=on_time
     )
 
 
-def _together(counts: Iterable[EventCounts]) -> EventCounts:
-    every = list(counts)
-    return EventCounts(
-        wanted=sum(each.wanted for each in every),
-        delivered=sum(each.delivered for each in every),
-        on_time=sum(each.on_time for each in every),
-    )
+def _column(counts: Mapping[str, EventCounts], names: Sequence[str]) -> npt.NDArray[np.int32]:
+    if EVERYBODY in names:
+        counts = {**counts, EVERYBODY: added(counts.values())}
+    each = [counts.get(name, NOTHING) for name in names]
+    return np.array([[one.wanted for one in each], [one.on_time for one in each]], np.int32)
 
 
 # ---- intervals -----------------------------------------------------------------------------------
@@ -170,7 +163,7 @@ def _batch_half(tally: StretchTally, size: int, z: float) -> Reals:
     if not len(starts) or (size > 1 and len(starts) < LEAST_BATCHES):
         return np.zeros(len(tally.names))
     hits, trials = (
-        np.add.reduceat(each, starts, axis=1) if size > 1 else each
+        np.add.reduceat(each, starts, axis=1, dtype=np.float64) if size > 1 else each * 1.0
         for each in (tally.on_time, tally.wanted)
     )
     freedom = (trials > 0).sum(axis=1) - 1

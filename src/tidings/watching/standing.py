@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,22 +15,17 @@ from tidings.model.causes import causes_of
 from tidings.model.laws import Law
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.model.units import format_seconds
 from tidings.simulation.network import compile_system
 from tidings.watching import judging
-from tidings.watching.certainty import DAY_S, LEAST_COUNT, certain
-from tidings.watching.counts import Stretch
-from tidings.watching.reference import known_values, learnt_values, queue_values
+from tidings.watching.certainty import DAY_S
+from tidings.watching.counts import EventCounts
+from tidings.watching.reference import known_values
 from tidings.watching.shares import (
-    LONG,
     StretchTally,
-    breaks_promise,
     burn_rates,
-    find_unforeseen,
     measured_shares,
-    tally,
 )
-from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, TARGET, Alarm, Share, Standing
+from tidings.watching.state import EVERYBODY, Alarm, Share, Standing
 
 MOST_NAMED = 5  # of those that the known system does not have
 
@@ -107,23 +102,26 @@ class Look:
 
     known: Known
     predicted: Outcome | None  # of the system as fitted last: what is to be expected now
-    stretches: Sequence[Stretch]  # measured, in the order of time, the newest last
+    counted: StretchTally  # events measured, of everybody and of each subscriber
+    newest: Mapping[str, EventCounts]  # by subscriber, of the newest stretch
     found: Characterisation | None  # of the newest part
     window_s: float  # over which shares are measured
     look_s: float  # time between two looks
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
     down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
-    counted: StretchTally | None = (
-        None  # of all subscribers, where somebody kept it from look to look
-    )
     queues: Mapping[str, Counters] = field(default_factory=dict)  # by their newest polls
     queues_before: Mapping[str, Counters] = field(default_factory=dict)
 
     @property
     def at_ns(self) -> int:
         """Until when events were measured; 0 where none were."""
-        return self.stretches[-1].until_ns if self.stretches else 0
+        return int(self.counted.until_ns[-1]) if self.counted.until_ns.size else 0
+
+    @property
+    def newest_ns(self) -> int:
+        """When the newest of what was measured began; 0 where nothing was."""
+        return int(self.counted.from_ns[-1]) if self.counted.from_ns.size else 0
 
     @property
     def since_ns(self) -> int:
@@ -140,11 +138,10 @@ def standings(look: Look) -> tuple[Standing, ...]:
     """List how everybody stands, and then every subscriber, the worst first."""
     targets = {each.name: each.target for each in look.known.system.subscribers}
     promised = {EVERYBODY: _common(targets.values()), **targets}
-    counted = tally(look.stretches, list(promised))
-    recent = counted.since(look.since_ns)
+    recent = look.counted.of(promised).since(look.since_ns)
     wanted, shares = recent.wanted.sum(axis=1), measured_shares(recent)
     budgets = np.array([0.0 if each is None else each for each in promised.values()])
-    rates = burn_rates(counted, budgets, look.at_ns)
+    rates = burn_rates(look.counted.of(promised), budgets, look.at_ns)
     delays = _delays(look.found)
     causes = {} if look.predicted is None else causes_of(look.predicted)
     foretold = predicted_shares(look.predicted)
@@ -174,20 +171,6 @@ def standings(look: Look) -> tuple[Standing, ...]:
         )
     worst = sorted(found[1:], key=_badness)
     return (found[0], *worst)
-
-
-def alarms(look: Look) -> list[Alarm]:
-    """List everything that is wrong now."""
-    if not look.stretches:
-        return []
-    names = [each.name for each in look.known.system.subscribers]
-    counted = look.counted or tally(look.stretches, names)
-    changed = list(_changed(look))
-    return [  # what explains others comes first: of promises thousands may be broken
-        *(changed or _unforeseen(look, counted)),
-        *_backlogs(look),
-        *_broken_promises(look, counted),
-    ]
 
 
 def queues(look: Look) -> list[judging.WaitingEvents]:
@@ -236,179 +219,6 @@ def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
     in_all = delays[over].groupby("subscriber")["arrived"].max()
     later = in_all > within.reindex(in_all.index, fill_value=0.0)
     return [str(name) for name in in_all.index[later]]
-
-
-# ---- what is wrong -------------------------------------------------------------------------------
-
-
-def _broken_promises(look: Look, counted: StretchTally) -> Iterator[Alarm]:
-    subscribers = look.known.system.subscribers
-    promised = {each.name: each.target for each in subscribers if each.target is not None}
-    if not promised:
-        return
-    counted = counted.of(promised)
-    targets = np.array(list(promised.values()))
-    z = certain(len(promised), look.looks_per_day)
-    sure = burn_rates(counted, targets, look.at_ns, z=z, windows=LONG)
-    rates = burn_rates(counted, targets, look.at_ns)
-    for n, (name, target) in enumerate(promised.items()):
-        surely, now = (
-            {window: float(each[n]) for window, each in of.items()} for of in (sure, rates)
-        )
-        if breaks_promise(surely, now, target):
-            yield Alarm(
-                name=f"{TARGET} {name}",
-                kind=TARGET,
-                where=(name,),
-                what="fewer events are on time than promised",
-                size=now["1h"],
-                unit="times the budget",
-                since_ns=look.stretches[-1].from_ns,
-            )
-
-
-def _changed(look: Look) -> Iterator[Alarm]:
-    if look.found is None:
-        return
-    counted, counted_before = queue_values(look.queues, look.queues_before)
-    reference = look.known.values | counted_before
-    learnt = learnt_values(look.found) | counted
-    over_longer = {} if look.longer is None else learnt_values(look.longer)
-    newest = look.stretches[-1]
-    lasting = [
-        each.name.partition(" ")[2]
-        for each in look.lasting
-        if each.kind == CHANGED and each.until_ns is None
-    ]
-    missed = judging.find_gone(newest.counts, look.known.delivered, look.looks_per_day)
-    gone = sorted({*missed, *judging.find_cut_off(learnt, reference)})
-    heard = {name for name, _ in judging.owners(learnt, "publishers", "rate")}
-    provenance = look.found.measured.provenance
-    watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
-    silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
-    homes = {each.name: each.at for each in look.known.system.publishers}
-    homes |= {each.name: each.at for each in look.known.system.subscribers}
-    yield from _outages(look)
-    yield from _unknown(look, look.found.system)
-    for kind, names, words in (
-        ("gone", gone, "subscriber receives next to nothing any more"),
-        ("silent", silent, "publisher has fallen silent"),
-    ):
-        for name in names:
-            home = homes.get(name)
-            yield Alarm(
-                name=f"{CHANGED} {kind} {name}",
-                kind=CHANGED,
-                where=(name,),
-                what=words,
-                size=0.0,
-                unit="events",
-                since_ns=newest.from_ns,
-                cause=f"broker {home} is down" if home in look.down_since else "",
-            )
-    tests = (learnt, {path: value for path, value in over_longer.items() if _is_rare(path, learnt)})
-    for moved in (
-        each
-        for values in tests
-        for each in judging.find_moved(values, reference, look.looks_per_day, lasting)
-    ):
-        if not (moved.path.startswith("subscribers.") and moved.name in gone):
-            yield Alarm(
-                name=f"{CHANGED} {moved.path}",
-                kind=CHANGED,
-                where=(moved.name,),
-                what=moved.words,
-                size=moved.size,
-                unit=moved.unit,
-                since_ns=newest.from_ns,
-                cause=moved.story,
-            )
-
-
-def _outages(look: Look) -> Iterator[Alarm]:
-    """Yield alarms for brokers and links that are recorded to be down."""
-    for name, since_ns in sorted(look.down_since.items()):
-        yield Alarm(
-            name=f"{CHANGED} down {name}",
-            kind=CHANGED,
-            where=(name,),
-            what=f"{'link' if '--' in name else 'broker'} is down",
-            size=max(look.at_ns - since_ns, 0) / 1e9,
-            unit="s",
-            since_ns=since_ns,
-        )
-
-
-def _unknown(look: Look, found: System) -> Iterator[Alarm]:
-    """Yield alarms for publishers, brokers and subscribers that the known system does not have."""
-    known = look.known.system
-    for word, before, now in (
-        ("publishers", known.publishers, found.publishers),
-        ("brokers", known.brokers, found.brokers),
-        ("subscribers", known.subscribers, found.subscribers),
-    ):
-        names = sorted({each.name for each in now} - {each.name for each in before})
-        if names:
-            yield Alarm(
-                name=f"{CHANGED} unknown {word}",
-                kind=CHANGED,
-                where=tuple(names[:MOST_NAMED]),
-                what=f"{word} that the system does not have",
-                size=len(names),
-                unit="of them",
-                since_ns=look.stretches[-1].from_ns,
-            )
-
-
-def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
-    """Test whether the newest part has too little of something to tell."""
-    return path not in learnt or learnt[path].count < LEAST_COUNT
-
-
-def _unforeseen(look: Look, counted: StretchTally) -> Iterator[Alarm]:
-    """Yield alarms for shares that are not as predicted, where no parameter says why."""
-    foretold = look.known.shares
-    begin_ns = look.since_ns
-    recent = counted.of(foretold).since(begin_ns)
-    found = find_unforeseen(recent, foretold, look.looks_per_day)
-    for name, by in found.items():
-        yield Alarm(
-            name=f"{CHANGED} share {name}",
-            kind=CHANGED,
-            where=(name,),
-            what=f"{'fewer' if by < 0 else 'more'} events are on time than predicted",
-            size=by,
-            unit="of events",
-            since_ns=next(each.from_ns for each in look.stretches if each.until_ns > begin_ns),
-        )
-
-
-def _backlogs(look: Look) -> Iterator[Alarm]:
-    waits = look.known.waits
-    usual = {
-        name: judging.unusual_wait_s(wait_s, busy, len(waits), look.looks_per_day)
-        for name, (wait_s, busy) in waits.items()
-        if math.isfinite(wait_s)
-    }
-    for queue in queues(look):
-        if judging.is_behind(queue, usual.get(queue.name, 0.0), look.look_s):
-            cause = "events come faster than they are served, so that soon all will be late"
-            if math.isfinite(queue.catch_up_s):
-                late = look.known.late_until_gone(queue.name, queue.wait_s)
-                cause = (
-                    f"they are gone after {format_seconds(queue.catch_up_s)} if nothing changes; "
-                    f"{100.0 * late:.0f} % of what passes until then will be late"
-                )
-            yield Alarm(
-                name=f"{BACKLOG} {queue.name}",
-                kind=BACKLOG,
-                where=(queue.name,),
-                what="events wait",
-                size=queue.waiting,
-                unit="events",
-                since_ns=look.stretches[-1].from_ns,
-                cause=cause,
-            )
 
 
 # ---- small things --------------------------------------------------------------------------------
