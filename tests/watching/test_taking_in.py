@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -18,8 +19,9 @@ from tidings.characterisation.count.store import (
     write_catalogue,
 )
 from tidings.cli.commands import run
-from tidings.errors import InvalidTracesError
+from tidings.errors import EngineError, InvalidTracesError
 from tidings.watching import closing, staging
+from tidings.watching.checkpoint import mend
 from tidings.watching.closing import Closing
 from tidings.watching.file_problems import file_problems
 from tidings.watching.rounds import WatchPlan
@@ -375,3 +377,53 @@ def test_what_cannot_be_watched_is_refused_before_spark_starts(tmp_path, capsys)
     ):
         assert run(["watch", str(tmp_path / source), *given, *more]) == 2
         assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.spark
+def test_a_power_cut_spoils_no_checkpoint(spark, tmp_path, monkeypatch):
+    """Whatever was not on the disk yet when the power went: every file comes, none twice."""
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    source.mkdir()
+    taken, kept = {}, []
+    rubbish = itertools.cycle([b"", b'v1\n{"path":"file', b"\0" * 60])
+    monkeypatch.setattr(
+        "tidings.watching.stream.keep", lambda folder: kept.append(set(folder.rglob("*")))
+    )
+
+    def works(number, files):
+        assert taken.setdefault(number, files) == files
+        kept.append(set(checkpoint.rglob("*")))
+
+    def round_of(number, take):
+        (source / f"{number}.jsonl").write_text("{}\n")
+        mend(checkpoint)
+        take_new_files(spark, source, checkpoint, take)
+
+    def power_goes(*_):
+        raise EngineError("the power is gone")
+
+    def spoil():
+        """Write rubbish over all that came since it was waited for."""
+        new = [each for each in checkpoint.rglob("*") if each.is_file() and each not in kept[-1]]
+        for path in new:
+            path.write_bytes(next(rubbish))
+        return {each.parent.name for each in new}
+
+    kept.append(set())
+    for number in range(10):  # the ninth list of files is one of all so far
+        if number in (0, 5, 9):  # before anything of the batch was taken or kept
+            monkeypatch.setattr("tidings.watching.stream.keep", power_goes)
+            with pytest.raises(EngineError, match="the power is gone"):
+                round_of(number, works)
+            assert spoil() >= {"offsets", "0"}
+            monkeypatch.setattr(
+                "tidings.watching.stream.keep",
+                lambda folder: kept.append(set(folder.rglob("*"))),
+            )
+        round_of(number, works)
+        if number % 2:  # after all of it was taken
+            assert spoil() == {"commits"}
+    mend(checkpoint)
+    take_new_files(spark, source, checkpoint, works)
+    names = [file for files in taken.values() for file in files]
+    assert sorted(names) == sorted(str(source / f"{number}.jsonl") for number in range(10))

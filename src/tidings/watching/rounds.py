@@ -29,6 +29,7 @@ from tidings.model.system import System
 from tidings.planning.budget import explain
 from tidings.prediction.predict import predict
 from tidings.watching.alarms import alarms
+from tidings.watching.checkpoint import mend
 from tidings.watching.closing import Closing
 from tidings.watching.file_problems import file_problems
 from tidings.watching.ledger import MEASURED_FILE, Ledger
@@ -77,6 +78,11 @@ class WatchPlan:
         """The folder of rows that wait to be counted."""
         return self.folder / "staged"
 
+    @property
+    def checkpoint(self) -> Path:
+        """The folder in which Spark notes which files it has handed over."""
+        return self.folder / "checkpoint"
+
     def check(self) -> None:
         """Raise if the store or the rows that wait were made by other rules."""
         self.closing.parts()
@@ -112,6 +118,7 @@ class Watcher:
 
     def __post_init__(self) -> None:
         self.plan.check()
+        mend(self.plan.checkpoint)
         self._staging = Staging(self.plan.staged)
         self._strays = self._staging.strays()
         longest_s = max(*WINDOWS_S.values(), self.plan.window_s)
@@ -189,7 +196,7 @@ class Watcher:
         take_new_files(
             self.spark,
             self.plan.closing.source,
-            self.plan.folder / "checkpoint",
+            self.plan.checkpoint,
             take,
             most_files=self.plan.most_files,
         )
