@@ -1,20 +1,15 @@
-"""Alarms begin, last and end; they are told, and a webhook that fails stops nothing."""
+"""Alarms begin, last and end; they are told, and what is known is kept."""
 
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import urllib.request
-from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tidings.cli import console
 from tidings.cli.watch import served
-from tidings.errors import InvalidInputError
 from tidings.planning.change_kinds import times
 from tidings.planning.change_search import Remedy
 from tidings.watching import state as states
@@ -28,7 +23,7 @@ from tidings.watching.state import (
     read_state,
     write_state,
 )
-from tidings.watching.telling import ENDED_SHOWN, Webhook, advice, turned
+from tidings.watching.telling import ENDED_SHOWN, advice, turned
 
 SLOW = Alarm(
     name="changed brokers.hub.service", kind="changed", where=("hub",), what="broker hub is slower",
@@ -87,86 +82,6 @@ def test_an_alarm_names_its_place_once():
 def test_only_the_latest_that_ended_are_kept():
     old = tuple(replace(SLOW, name=f"n{n}", until_ns=n) for n in range(ENDED_SHOWN + 5))
     assert len(turned(old, [], 100).alarms) == ENDED_SHOWN
-
-
-@contextmanager
-def server(code):
-    """Somebody who is posted to, and answers with a code."""
-    got = []
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self):
-            length = int(self.headers["Content-Length"])
-            got.append((self.path, json.loads(self.rfile.read(length))))
-            self.send_response(code)
-            self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_POST  # noqa: N815 - so the server asks for it
-
-        def log_message(self, *_):
-            pass
-
-    answering = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=answering.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{answering.server_port}/alarms", got
-    finally:
-        answering.shutdown()
-        answering.server_close()
-        thread.join(timeout=10)
-
-
-def test_a_webhook_gets_the_alarm_as_json():
-    told = []
-    with server(200) as (url, got):
-        Webhook(url, told.append)(SLOW)
-    ((path, document),) = got
-    assert path == "/alarms"
-    assert (document["name"], document["since_ns"]) == (SLOW.name, 100)
-    assert document["sentence"] == SLOW.sentence()
-    assert told == []
-
-
-@pytest.mark.parametrize("code", [500, 302])
-def test_a_webhook_that_refuses_is_told_of_and_not_followed_elsewhere(code):
-    told = []
-    with server(code) as (url, got):
-        Webhook(url, told.append)(SLOW)
-    assert [path for path, _ in got] == ["/alarms"]
-    assert [str(code) in text for text in told] == [True]
-
-
-def test_a_webhook_that_is_not_there_is_told_of():
-    told = []
-    Webhook("http://127.0.0.1:9/", told.append)(SLOW)
-    assert len(told) == 1
-    assert "cannot be reached" in told[0]
-    for bad in (
-        "ftp://host/", "file:///etc/passwd", "nonsense", "http://host:abc/", "http://host/a b",
-    ):  # fmt: skip
-        with pytest.raises(InvalidInputError, match="wants http"):
-            Webhook(bad, told.append)
-
-
-def test_a_webhook_that_does_not_speak_http_is_told_of():
-    told = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer():
-            there, _ = listening.accept()
-            with there:
-                there.recv(65536)
-                there.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
-
-        thread = threading.Thread(target=answer, daemon=True)
-        thread.start()
-        Webhook(f"http://127.0.0.1:{listening.getsockname()[1]}/", told.append)(SLOW)
-        thread.join(timeout=10)
-    assert len(told) == 1
-    assert "cannot be reached" in told[0]
 
 
 def state(number):

@@ -122,7 +122,7 @@ def watch(
     from tidings.watching.closing import Closing
     from tidings.watching.rounds import WATCH_FOLDER, WatchPlan, watching
     from tidings.watching.rounds import watch as watch_on
-    from tidings.watching.telling import Webhook
+    from tidings.watching.webhook import Webhook
 
     folder = state or store / WATCH_FOLDER
     place, feed = fed_from(source, folder / "incoming", credentials)
@@ -153,6 +153,7 @@ def watch(
             hook(alarm)
 
     with (
+        nullcontext() if hook is None else hook,
         served(plan.folder, port) if page else nullcontext(),
         spark.started(master, memory=memory) as session,
         watching(plan, session, tell, lambda _: None) as watcher,

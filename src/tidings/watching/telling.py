@@ -1,23 +1,16 @@
-"""Alarms that last and that ended, and whoever is told of them when they begin and end."""
+"""Alarms that last and that ended, what is told of them when they begin and end, and as what."""
 
 from __future__ import annotations
 
-import http.client
-import json
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
 from tidings.planning.change_search import Remedy
 from tidings.watching.state import CHANGED, Alarm
 
 ENDED_SHOWN = 20  # alarms that ended and are still shown, the latest
-_TIMEOUT_S = 5.0
 _ANYWHERE = (f"{CHANGED} share ", f"{CHANGED} publishers.")  # of no place that can be changed
 
 Tell = Callable[[Alarm], None]
@@ -81,49 +74,3 @@ def alarm_document(alarm: Alarm) -> dict[str, Any]:
     """Give an alarm as plain data, with the sentence that says all of it."""
     document: dict[str, Any] = plain({**asdict(alarm), "sentence": alarm.sentence()})
     return document
-
-
-class Webhook:
-    """An address that alarms are posted to as JSON; a failure is told and stops nothing."""
-
-    def __init__(self, url: str, complain: Callable[[str], None]) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
-            raise InvalidInputError(
-                "--webhook is not an address that can be posted to; wants http(s)://HOST/PATH"
-            )
-        self._url, self._complain = url, complain
-        self._host = parts.hostname
-
-    def __call__(self, alarm: Alarm) -> None:
-        """Post an alarm, and wait a few seconds at most."""
-        body = json.dumps(alarm_document(alarm)).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "tidings"}
-        request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")
-        try:
-            with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
-                answer.read(1)
-        except urllib.error.HTTPError as problem:
-            self._complain(f"the webhook at {self._host} answered {problem.code}: not told")
-        except (OSError, ValueError, http.client.HTTPException) as problem:
-            reason = getattr(problem, "reason", problem)
-            self._complain(f"the webhook at {self._host} cannot be reached: {reason}")
-
-
-def _is_plain(url: str) -> bool:
-    """Test whether an address has a port that can be, and nothing that would end a line."""
-    try:
-        urllib.parse.urlsplit(url).port  # noqa: B018 - to read it is to check it
-    except ValueError:
-        return False
-    return url.isprintable() and " " not in url
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follow no redirection: an alarm goes where it was sent, and nowhere else."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_Stay)
