@@ -230,6 +230,8 @@ def test_events_that_wait_are_told_of_when_they_will_for_long():
     assert (alarm.kind, alarm.where, alarm.size) == ("backlog", ("hub",), pytest.approx(50.0))
     assert "gone after 3.32 min" in alarm.cause
     assert "50 % of what passes until then will be late" in alarm.cause
+    (longer,) = queues(replace(look, waits={"hub": 3.0}))  # a queue that grows
+    assert longer.waiting == pytest.approx(150.0)
     usual = outcome("predicted", 0.9, bob=0.99, eve=0.99)
     assert alarms(replace(look, known=Known(system=SYSTEM, expected=usual))) == []
 

@@ -142,6 +142,21 @@ def stored_counters(store: Path, parts: Sequence[StorePart]) -> dict[str, Counte
     return read_counters(pd.concat(ends)) if ends else {}
 
 
+def stored_waits(store: Path, part: StorePart, last: int) -> dict[str, tuple[float, int]]:
+    """Read the mean wait in seconds, and of how many events, of the last batches of a part.
+
+    By broker; of those only at which something began to be served.
+    """
+    with locked(store, alone=False):
+        hops = load_partial(store / part.folder, only="hops").tables["hops"]
+    latest = hops[(hops["statistic"] == "batches") & (hops["batch"] >= BATCHES - last)]
+    sums = latest.groupby("broker")[["wait_total_s", "count"]].sum()
+    return {
+        str(broker): (row["wait_total_s"] / row["count"], int(row["count"]))
+        for broker, row in sums[sums["count"] > 0].iterrows()
+    }
+
+
 def _batches_s(
     parts: Sequence[StorePart], stretches: Sequence[Sequence[StorePart]], settle_s: float
 ) -> tuple[float, ...]:

@@ -16,14 +16,21 @@ from tidings.characterisation.count.store import StorePart
 from tidings.characterisation.fit.laws import fit_moments
 from tidings.characterisation.fit.queues import Counters
 from tidings.characterisation.statistics import BATCHES
-from tidings.characterisation.stored import characterise_store, end_of_batches, stored_counters
+from tidings.characterisation.stored import (
+    characterise_store,
+    end_of_batches,
+    stored_counters,
+    stored_waits,
+)
 from tidings.model.delay_grid import EDGES_S
 from tidings.model.system import System
 from tidings.traces.window import HOUR_NS
+from tidings.watching.certainty import LEAST_COUNT
 from tidings.watching.counts import EventCounts, Stretch
 
 ENOUGH_POLLS = 2 * BATCHES
 BEFORE_NS = HOUR_NS
+LAST_BATCHES = BATCHES // 4  # of a part: of a minute 15 s
 _MIDDLES = (np.arange(20) + 0.5) / 20  # quantiles that stand for a distribution
 NowAndBefore = tuple[Mapping[str, Counters], Mapping[str, Counters]]
 
@@ -91,3 +98,13 @@ def newest_counters(store: Path, parts: Sequence[StorePart]) -> NowAndBefore:
 
 def _share(share: float, events: float) -> int:
     return round(share * events)
+
+
+def newest_waits(store: Path, part: StorePart) -> dict[str, float]:
+    """Compute the mean wait in seconds, by broker, of what came in the last quarter of a part.
+
+    Of a queue that grows the mean of the whole part would tell how long it was half a part ago. Of
+    few events nothing is told.
+    """
+    waits = stored_waits(store, part, LAST_BATCHES) if "hops" in part.tables else {}
+    return {broker: wait_s for broker, (wait_s, count) in waits.items() if count >= LEAST_COUNT}

@@ -33,7 +33,7 @@ from tidings.watching.checkpoint import mend
 from tidings.watching.closing import Closing
 from tidings.watching.file_problems import file_problems
 from tidings.watching.ledger import MEASURED_FILE, Ledger
-from tidings.watching.measuring import NowAndBefore, measure, newest_counters
+from tidings.watching.measuring import NowAndBefore, measure, newest_counters, newest_waits
 from tidings.watching.shares import WINDOWS_S
 from tidings.watching.staging import MicroBatch, Staging
 from tidings.watching.standing import Known, Look, queues, standings, travelled_longer
@@ -109,6 +109,7 @@ class Watcher:
     _longer: Characterisation | None = field(init=False, default=None)  # of the last hour
     _down: dict[str, int] = field(init=False, default_factory=dict)  # components, since when
     _queues: NowAndBefore = field(init=False, default=({}, {}))
+    _waits: dict[str, float] = field(init=False, default_factory=dict)  # newest, by broker
     _unmeasured: bool = field(init=False, default=False)  # whether a part waits to be measured
     _set_aside: tuple[int, int] = field(init=False, default=(0, 0))  # rows, in parts up to when
     _strays: int = field(init=False, default=0)  # rows from long before all others
@@ -236,6 +237,7 @@ class Watcher:
             self._found = self._characterised(parts[-1].from_ns, fit_delay=fit_moments)
             self._down = closing.down_since()
             self._queues = newest_counters(store, parts)
+            self._waits = newest_waits(store, parts[-1])
             self._count_set_aside(parts)
             if stretch is not None:
                 ledger.add(stretch)
@@ -291,6 +293,7 @@ class Watcher:
             found=self._found,
             longer=self._longer,
             down_since=self._down,
+            waits=self._waits,
             queues=self._queues[0],
             queues_before=self._queues[1],
             window_s=self.plan.window_s,

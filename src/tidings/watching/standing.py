@@ -110,6 +110,7 @@ class Look:
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
     down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
+    waits: Mapping[str, float] = field(default_factory=dict)  # in seconds, newest, by broker
     queues: Mapping[str, Counters] = field(default_factory=dict)  # by their newest polls
     queues_before: Mapping[str, Counters] = field(default_factory=dict)
 
@@ -174,7 +175,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
 
 
 def queues(look: Look) -> list[judging.WaitingEvents]:
-    """List the queues at brokers, as measured."""
+    """List the queues at brokers, as long as waits were last."""
     if look.found is None:
         return []
     servers = {each.name: each.servers for each in look.known.system.brokers}
@@ -186,7 +187,7 @@ def queues(look: Look) -> list[judging.WaitingEvents]:
             name=name,
             rate_per_s=rate_per_s,
             service_s=service_s,
-            wait_s=wait_s,
+            wait_s=look.waits.get(name, wait_s),
             servers=servers.get(name, 1),
         )
         for name, rate_per_s, service_s, wait_s in zip(*columns, strict=True)
