@@ -153,7 +153,12 @@ def test_what_cannot_be_counted_is_set_aside_and_told(spark, place):
     hops = place[2][1][1]["hops"]
     assert len(hops) == 4
     assert hops["unreadable"].notna().sum() == 1
-    assert (folder / "batch-1" / "late").is_dir()  # never removed
+    assert (folder / "batch-1" / "late").is_dir()
+    week_ago_s = time.time() - staging.LATE_KEPT_S - 1
+    os.utime(folder / "batch-1" / "late", (week_ago_s, week_ago_s))
+    batch = look(spark, place, 3, write(rules.source, 4, events(33.0)))
+    assert not (folder / "batch-1" / "late").exists()
+    assert batch.late_rows == 6
     assert not (folder / "batch-0").exists()
 
 

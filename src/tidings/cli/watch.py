@@ -15,6 +15,7 @@ from tidings.cli.plan.asking import Slo
 
 if TYPE_CHECKING:
     from tidings.running.fetching import FetchedSource
+    from tidings.watching.rounds import Watcher
     from tidings.watching.state import Alarm, State
 
 
@@ -159,7 +160,18 @@ def watch(
         watching(plan, session, tell, lambda _: None) as watcher,
     ):
         interrupts.heed()  # Structured Streaming has taken Ctrl-C over
-        watch_on(watcher, for_s=for_s, once=once, show=show_state)
+        first = told_steps(watcher)
+        watch_on(watcher, for_s=for_s, once=once, show=show_state, first=first)
+
+
+@contextmanager
+def told_steps(watcher: Watcher) -> Iterator[None]:
+    """Tell on stderr what a watcher is doing while the block runs."""
+    before = watcher.progress
+    with console.progress("watch") as step:
+        watcher.progress = step
+        yield
+    watcher.progress = before
 
 
 def fed_from(

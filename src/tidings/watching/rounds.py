@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -424,13 +424,24 @@ def watching(
 
 
 def watch(
-    watcher: Watcher, *, for_s: float | None, once: bool, show: Callable[[State], None]
+    watcher: Watcher,
+    *,
+    for_s: float | None,
+    once: bool,
+    show: Callable[[State], None],
+    first: AbstractContextManager[object] | None = None,
 ) -> None:
-    """Look at every trigger until the time is up; ``once``, look a single time."""
+    """Look at every trigger until the time is up; ``once``, look a single time.
+
+    The first look, which may have much to take in, lies in the block of ``first``.
+    """
     begun = time.monotonic()
     while True:
         due = time.monotonic() + watcher.plan.every_s
-        show(watcher.round())
+        with first or nullcontext():
+            state = watcher.round()
+        first = None
+        show(state)
         if once or (for_s is not None and due - begun >= for_s):
             return
         time.sleep(max(due - time.monotonic(), 0.0))

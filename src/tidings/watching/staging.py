@@ -3,8 +3,8 @@
 Every micro-batch becomes a folder ``batch-7/TABLE/period=28333333/…parquet``, put in place in one
 step with a record of the files that it came from: a batch that comes again is known by its number
 and taken once. A row belongs to the period in which it happened. Rows of periods that are counted
-already have come too late: they stay in ``late/`` of their batch, and are never lost nor counted.
-So do rows in ``early/`` that are dated long before all others when the first period is counted.
+already have come too late: they stay in ``late/`` of their batch for a week, and are not counted.
+So do, for ever, rows in ``early/``: dated long before all others when the first period is counted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -49,6 +50,7 @@ _BATCH = re.compile(r"batch-(\d+)")
 # Tables whose rows tell when something was going on; changes of others hold until the next one.
 _HAPPENING = ("publications", "hops", "deliveries", "probes", "utilisation", "levels")
 _HOLE_NS = DAY_NS  # without any row, after which few rows before are of a clock that is wrong
+LATE_KEPT_S = 7 * 86_400.0  # for somebody to look at
 _FEW = 0.1  # of all rows; or a single one
 
 
@@ -196,9 +198,12 @@ class Staging:
         return min(moments, default=None)
 
     def forget(self, until_ns: int, period_ns: int) -> None:
-        """Remove rows of periods that end by a moment: they are counted. Late ones stay."""
+        """Remove rows of periods that end by a moment: they are counted. Late ones stay a week."""
         newest = self.latest()
+        old_s = time.time() - LATE_KEPT_S
         for batch in self._batches():
+            if (batch / _LATE).is_dir() and (batch / _LATE).stat().st_mtime < old_s:
+                shutil.rmtree(batch / _LATE)
             for table in TIMES:
                 for path in (batch / table).glob(f"{_PERIOD}=*"):
                     if (_number(path) + 1) * period_ns <= until_ns:
