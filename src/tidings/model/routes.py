@@ -73,20 +73,6 @@ class Routes:
         """Find the classes that a subscriber wants."""
         return self.wants[:, self.filter_of_subscriber[subscriber]]
 
-    def wanted_at(self, whom: Bools | None = None) -> Bools:
-        """Find the classes wanted at each broker, [broker, class]; by some subscribers only."""
-        brokers, filters = max(self.home_of_subscriber, default=-1) + 1, self.wants.shape[1]
-        chosen = np.ones(self.home_of_subscriber.size, dtype=bool) if whom is None else whom
-        pairs = sparse.coo_array(
-            (
-                np.ones(np.count_nonzero(chosen), dtype=np.int64),
-                (self.home_of_subscriber[chosen], self.filter_of_subscriber[chosen]),
-            ),
-            shape=(brokers, filters),
-        ).tocsr()
-        wanted: Bools = (pairs @ sparse.csc_array(self.wants.T, dtype=np.int64)).toarray() > 0
-        return wanted
-
     def rates(self, publisher_rates: Floats) -> Floats:
         """Compute the events published per second, [publisher, class]."""
         rates_per_s = np.zeros((self.home_of_publisher.size, self.class_count))

@@ -220,11 +220,6 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
     return _with_scales(summed.withColumn("bin", bins).drop("hour"))
 
 
-def _windows(at: str, length: int) -> Column:
-    """Find in which window of this length a number lies, counted from 0."""
-    return F.call_function("div", F.col(at), F.lit(length))
-
-
 def _instants(interval_s: Column) -> list[Column]:
     """Count events, the instants at which they are, and those at whole units of the clock."""
     at_ns = F.col("published_ns")

@@ -213,11 +213,6 @@ class Fitted:
     law: Law  # the mean kept
     kept_distance: float
 
-    @property
-    def free_law(self) -> Law:
-        """The free fit as a law for a system."""
-        return FAMILIES[self.family].law(self.scale_s, self.shapes)
-
 
 def in_hours(time_s: float) -> str:
     """Write a time, given in seconds, in hours, three digits."""
