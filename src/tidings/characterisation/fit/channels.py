@@ -204,6 +204,17 @@ class FittedChannel:
         arrived = min((self.tried - self.lost) / (1.0 - spoilt), self.tried)
         return replace(self, lost=round(self.tried - arrived), spoilt=spoilt)
 
+    def with_lost_rows(self, spoilt: float) -> FittedChannel:
+        """Count as lost what arrived and whose row, a share of all, could not be used.
+
+        >>> FittedChannel(tried=1000, lost=100, delay=None).with_lost_rows(0.02).lost
+        118
+        """
+        if self.lost is None or not spoilt:
+            return self
+        arrived = (self.tried - self.lost) * (1.0 - spoilt)
+        return replace(self, lost=round(self.tried - arrived), spoilt=spoilt)
+
     def channel(self, base: Channel) -> Channel:
         """Give the channel as measured; what was not seen is that of ``base``."""
         known = self.reliability

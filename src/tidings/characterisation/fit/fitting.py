@@ -125,6 +125,7 @@ def fit(
     sighted = sighted_channels(seen.sightings, seen.hops, ever_down(seen.states), followed)
     if spoilt.get("hops"):  # which sightings hide more or less, by what others have seen
         sighted = {arc: each for arc, each in sighted.items() if arc not in crossed}
+    probed_channels = _as_delivered(probed_channels, seen, spoilt)
     channels = surest(probed_channels, crossed, _with_spoilt(sighted, seen, spoilt))
     spoilt_rates = spoilt.get("publications", 0.0)
     samples = interval_samples(seen.intervals)
@@ -215,13 +216,32 @@ def _with_spoilt(
 
     What is lost to deliveries stays lost, as it does in what is measured of subscribers.
     """
-    brokers, of_deliveries = set(seen.hops["broker"].dropna()), spoilt.get("deliveries", 0.0)
+    brokers, of_deliveries = _recording(seen), spoilt.get("deliveries", 0.0)
     return {
         arc: each.with_spoilt(spoilt.get("hops", 0.0))
         if arc[1] in brokers
         else replace(each, spoilt=of_deliveries)
         for arc, each in crossed.items()
     }
+
+
+def _as_delivered(
+    probed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
+) -> dict[Direction, FittedChannel]:
+    """Have links to subscribers that were probed lose what deliveries lose with spoilt rows too.
+
+    A prediction would else be of more than is measured.
+    """
+    brokers, of_deliveries = _recording(seen), spoilt.get("deliveries", 0.0)
+    takers = set(seen.deliveries["subscriber"].dropna())
+    return {
+        arc: each.with_lost_rows(of_deliveries) if arc[1] in takers - brokers else each
+        for arc, each in probed.items()
+    }
+
+
+def _recording(seen: Statistics) -> set[str]:
+    return set(seen.hops["broker"].dropna())
 
 
 class _Peers(NamedTuple):
