@@ -15,7 +15,8 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tidings.model.writing import keep_below, keep_on_disk
+from tidings.model.trace_tables import MANIFEST
+from tidings.model.writing import keep_below, keep_on_disk, write_file
 
 _ANEW = "anew"
 _PIECE = re.compile(r"([a-z]+)-(\d{20})-(\d{20})")
@@ -28,7 +29,7 @@ class Inbox:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         for each in folder.iterdir():
-            if each.name.startswith("."):  # begun by a run that was killed
+            if each.name.startswith(".") and each.is_dir():  # begun by a run that was killed
                 shutil.rmtree(each)
 
     def reached(self, key: str) -> int:
@@ -53,6 +54,10 @@ class Inbox:
         keep_below(draft)
         os.rename(draft, self.folder / name)
         keep_on_disk(self.folder)
+
+    def describe(self, manifest: bytes) -> None:
+        """Keep the manifest of what is in the pieces, in the place of an older one."""
+        write_file(self.folder / MANIFEST, manifest)
 
     def pieces(self) -> list[str]:
         """List the names of all pieces that are there."""

@@ -111,6 +111,7 @@ class Look:
     found: Characterisation | None  # of the newest part
     window_s: float  # over which shares are measured
     look_s: float  # time between two looks
+    sampled: float = 1.0  # share of all events that is recorded: counts are of these alone
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
     down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
@@ -163,7 +164,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
                 if wanted[n]
                 else None,
                 predicted=foretold.get(name),
-                wanted=int(wanted[n]),
+                wanted=round(wanted[n] / look.sampled),
                 burn_rates=None
                 if target is None
                 else {window: float(each[n]) for window, each in rates.items()},
@@ -285,7 +286,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
     heard = {name for name, _ in judging.owners(learnt, "publishers", "rate")}
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
-    silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
+    silent = judging.find_silent(reference, heard, watched_s * look.sampled, look.looks_per_day)
     homes = {each.name: each.at for each in look.known.system.publishers}
     homes |= {each.name: each.at for each in look.known.system.subscribers}
     yield from _outages(look)
