@@ -158,6 +158,7 @@ def test_what_was_decided_are_lists_of_texts(place, name, value):
 
 CATALOGUES = {
     "endless seconds": {"settle_s": 10**400},
+    "a share above all": {"sampled": 1.5},
     "a list for a folder": {"periods": []},
     "a number for a folder": {"periods": 0},
     "a time beyond all": {"parts": [{"folder": OURS, **PART, "until_ns": 10**400}]},

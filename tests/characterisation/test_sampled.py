@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pandas as pd
 import pytest
+from pyspark.sql import functions as F
 
 import tidings as td
 from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.store import read_catalogue
+from tidings.characterisation.stored import characterise_store
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import Traces
+from tidings.traces.window import TraceWindow
+from tidings.watching.closing import Closing
+from tidings.watching.rounds import WatchPlan, watching
+from tidings.watching.staging import TIMES
 
 SYSTEM = """
 tidings: 1
@@ -52,9 +61,75 @@ def test_rates_are_those_of_all(traces):
     assert sampled.measured.brokers["arrivals_per_s"].iloc[0] == pytest.approx(rate, rel=0.01)
 
 
-def test_a_store_takes_traces_of_all_events_only(traces, tmp_path):
-    with pytest.raises(InvalidTracesError, match=r"0\.25 of all events"):
-        add_traces(traces[1], tmp_path / "store")
+def halves(traces):
+    """The same traces as two parts, by when events were published, crossed brokers and came."""
+    middle_ns = (traces.window.from_ns + traces.window.until_ns) // 2
+    ends = ((traces.window.from_ns, middle_ns), (middle_ns, traces.window.until_ns))
+    for begin_ns, end_ns in ends:
+        within = {
+            name: frame.where(F.col(TIMES[name]).between(begin_ns, end_ns - 1))
+            for name, frame in traces.tables.items()
+            if name != "subscriptions" or begin_ns == traces.window.from_ns
+        }
+        window = TraceWindow(from_ns=begin_ns, until_ns=end_ns)
+        yield replace(traces, tables=within, window=window)
+
+
+def test_a_store_gives_the_numbers_of_batch(traces, tmp_path):
+    """Part by part, and put together: rates are those of all, counts of what was recorded."""
+    whole = td.characterise(traces[1])
+    for half in halves(traces[1]):
+        add_traces(half, tmp_path / "store", margin_s=1.0)
+    found = characterise_store(tmp_path / "store")
+    assert any(note.startswith("0.25 of all events") for note in found.notes)
+    wanted = whole.parameters.set_index("path")["estimate"].sort_index()
+    rows = found.parameters.set_index("path")["estimate"].sort_index()
+    pd.testing.assert_series_equal(rows, wanted, rtol=1e-9)
+    for name in ("subscribers", "pairs", "brokers", "links", "delays"):
+        seen, batch = getattr(found.measured, name), getattr(whole.measured, name)
+        exact = [each for each in batch.columns if not each.endswith("_se")]  # of other batches
+        pd.testing.assert_frame_equal(seen[exact], batch[exact], rtol=1e-9)
+
+
+def test_a_store_has_one_share(traces, tmp_path):
+    """Parts of another are refused; alone, a part is replaced by one of another share."""
+    store = tmp_path / "store"
+    first, second = halves(traces[1])
+    add_traces(first, store, margin_s=1.0)
+    add_traces(replace(first, sampled=0.5), store)
+    assert read_catalogue(store).sampled == 0.5
+    with pytest.raises(InvalidTracesError, match=r"0\.25 of all events .* 0\.5 of them in the"):
+        add_traces(second, store)
+    add_traces(replace(second, sampled=0.5), store)
+    with pytest.raises(InvalidTracesError, match="wants traces of the same share, or a new store"):
+        add_traces(first, store)
+
+
+def test_a_watch_gives_the_numbers_of_batch_and_no_alarm(spark, traces, tmp_path):
+    """Another share than the store's is refused before Spark is started."""
+    source, store = tmp_path / "in", tmp_path / "store"
+    begin_ns = traces[1].window.from_ns
+    for name, frame in traces[1].tables.items():
+        frame.write.parquet(str(source / name))
+    manifest = {"version": 1, "from_ns": begin_ns, "until_ns": begin_ns + 1, "sampled": SHARE}
+    (source / "traces.json").write_text(json.dumps(manifest))
+    system, told = td.loads(SYSTEM), []
+    closing = Closing(source=source, store=store, base=system, period_s=30.0, margin_s=1.0)
+    plan = WatchPlan(closing=closing, system=system, name="a share", folder=store / "watch")
+    with watching(plan, spark, told.append, lambda _: None) as watcher:
+        state = watcher.round()
+    assert told == []
+    until_ns = read_catalogue(store).parts[-1].until_ns
+    counted = replace(traces[1], window=TraceWindow(from_ns=begin_ns, until_ns=until_ns))
+    rows = [
+        each.parameters.set_index("path")["estimate"].sort_index()
+        for each in (characterise_store(store, system), td.characterise(counted, base=system))
+    ]
+    pd.testing.assert_series_equal(*rows, rtol=1e-9)
+    assert state.standings[1].wanted == pytest.approx(40 * 90, rel=0.1)  # of all events
+    (source / "traces.json").write_text(json.dumps({**manifest, "sampled": 0.5}))
+    with pytest.raises(InvalidTracesError, match=r"0\.5 of all events .* 0\.25 of them in the"):
+        plan.check()
 
 
 @pytest.mark.parametrize("share", [0, 1.5, "half", True, None])

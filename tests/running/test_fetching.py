@@ -203,11 +203,14 @@ def test_files_that_grow_are_fetched_line_by_line_and_once(tmp_path, monkeypatch
         file.write_text("\n".join(lines[:10]) + '\n{"ev')
         assert source.fetch(inbox) == ""
         assert rows_in(inbox, "hops.jsonl") == lines[:10]
+        assert not (inbox.folder / "traces.json").exists()
+        (tmp_path / "web" / "traces.json").write_text('{"sampled": 0.25}')
         file.write_text("\n".join(lines) + "\n")
         for _ in range(2):
             inbox = Inbox(tmp_path / "in")
             source.fetch(inbox)
         assert rows_in(inbox, "hops.jsonl") == lines
+        assert (inbox.folder / "traces.json").read_text() == '{"sampled": 0.25}'
         web.shutdown()
     with pytest.raises(EngineError, match="cannot be read"):
         source.fetch(inbox)

@@ -308,6 +308,6 @@ def test_a_receiver_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path):
             process.communicate()
     assert said.startswith("files of a receiver that was killed, now complete: 1\n")
     assert "received 3 spans in 1 request\nnext: tidings import otlp" in said
-    texts = [path.read_text() for path in sorted(folder.iterdir())]
+    texts = [path.read_text() for path in sorted(folder.glob("*.jsonl"))]
     assert [json.loads(text)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"][-1]
             for text in texts] == ["1", "2"]  # fmt: skip

@@ -78,6 +78,8 @@ def test_chance_and_trifles_move_nothing():
     assert find_moved(many, REFERENCE, LOOKS) == []  # certain, and a twentieth
     few = {"brokers.hub.service": Value(value=0.2, error=1e-6, count=5)}
     assert find_moved(few, REFERENCE, LOOKS) == []
+    never = {"brokers.hub.service": Value(value=0.0, count=600)}  # as of spans, which tell none
+    assert find_moved(never, never, LOOKS) == []
 
 
 def test_the_errors_of_the_reference_count():

@@ -165,6 +165,14 @@ def test_what_is_wrong_is_named():
     assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
+def test_where_few_events_are_recorded_silence_says_less():
+    """Three of a publisher's events are expected in a minute: none of them may be by chance."""
+    look = a_look(found=learnt(rate=None), sampled=0.1)
+    assert [each.what for each in alarms(look)] == ["publisher has fallen silent"]
+    assert alarms(replace(look, sampled=0.001)) == []
+    assert standings(look)[0].wanted == 10 * 2 * 3000 * 10  # of all events
+
+
 def test_one_of_two_whose_names_begin_alike_is_missed():
     """As on NATS: the other one is still heard; and what goes to one says nothing of the other."""
     twins = td.loads(

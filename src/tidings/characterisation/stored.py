@@ -43,6 +43,7 @@ from tidings.characterisation.statistics import (
 )
 from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model.system import System
+from tidings.traces.reading import sampling_notes
 from tidings.traces.window import TraceWindow
 
 Between = tuple[int, int]  # two moments, in nanoseconds
@@ -111,7 +112,13 @@ def _characterised(
         if len(stretches) == 1
         else [f"nothing was recorded between the {len(stretches)} stretches of time in this store"]
     )
-    observed = Observed(tables=tables, window=window, source=str(store), notes=tuple(said))
+    observed = Observed(
+        tables=tables,
+        window=window,
+        source=str(store),
+        notes=(*said, *sampling_notes(catalogue.sampled)),
+        sampled=catalogue.sampled,
+    )
     batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
     seen = replace(statistics_of(counted), batches_s=batches_s)
     if any(part.batches_ns for part in catalogue.parts):

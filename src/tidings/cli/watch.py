@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +15,15 @@ from tidings.cli import console, interrupts, options, spark
 from tidings.cli.plan.asking import Slo
 
 if TYPE_CHECKING:
-    from tidings.running.fetching import FetchedSource
+    from pyspark.sql import SparkSession
+
+    from tidings.running.fetching import FetchedSource, Fetching
     from tidings.watching.rounds import Watcher
+    from tidings.watching.spans import SpanFolder
     from tidings.watching.state import Alarm, State
+
+    Fetch = Callable[[SparkSession], Fetching]
+    FeedFrom = Callable[[SparkSession], FetchedSource]
 
 
 def watch(
@@ -25,8 +32,9 @@ def watch(
         typer.Argument(
             metavar="SOURCE",
             help="A folder that trace tables come into, file by file: hops/0001.parquet and so "
-            "on; also CSV and JSON Lines. Or nats://HOST:PORT/STREAM, or http://HOST/PATH with "
-            "files hops.jsonl and so on that grow.",
+            "on; also CSV and JSON Lines. Or one that 'tidings receive' writes spans to. Or "
+            "nats://HOST:PORT/STREAM, or http://HOST/PATH with files hops.jsonl and so on that "
+            "grow.",
         ),
     ],
     system: Annotated[
@@ -68,6 +76,14 @@ def watch(
     credentials: Annotated[
         Path | None,
         typer.Option("--credentials", metavar="FILE", help="Credentials file of the NATS user."),
+    ] = None,
+    lifetime: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lifetime",
+            metavar="RULE",
+            help="Of spans: how long messages are of use, as in import. Can be repeated.",
+        ),
     ] = None,
     keep: Annotated[
         str | None,
@@ -120,26 +136,36 @@ def watch(
     known = reading.load(system)
     if slo is not None:
         known = with_objectives(known, read_objectives(slo))
+    from tidings.traces.readers.lifetimes import parse_lifetimes
     from tidings.watching.closing import Closing
     from tidings.watching.rounds import WATCH_FOLDER, WatchPlan, watching
     from tidings.watching.rounds import watch as watch_on
+    from tidings.watching.spans import SpanFolder, only_broker
     from tidings.watching.webhook import Webhook
 
     folder = state or store / WATCH_FOLDER
-    place, feed = fed_from(source, folder / "incoming", credentials)
+    margin_s, rules = options.seconds(margin), parse_lifetimes(lifetime or ())
+
+    def follow(session: SparkSession) -> SpanFolder:
+        return SpanFolder(session, Path(source), known, margin_s=margin_s, lifetimes=rules)
+
+    place, feed_from = fed_from(source, folder / "incoming", credentials, follow)
+    if "://" not in source and feed_from is not None:
+        only_broker(known)
+    elif lifetime:
+        raise typer.BadParameter(f"--lifetime is for spans, and {source} has none")
     plan = WatchPlan(
         closing=Closing(
             source=place,
             store=store,
             base=known,
             period_s=options.seconds(part),
-            margin_s=options.seconds(margin),
+            margin_s=margin_s,
             keep_s=None if keep is None else options.seconds(keep),
         ),
         system=known,
         name=str(known.description or system.stem),
         folder=folder,
-        feed=feed,
         system_file=str(system.absolute()),
         every_s=options.seconds(every),
         window_s=options.seconds(window),
@@ -157,7 +183,12 @@ def watch(
         nullcontext() if hook is None else hook,
         served(plan.folder, port) if page else nullcontext(),
         spark.started(master, memory=memory) as session,
-        watching(plan, session, tell, lambda _: None) as watcher,
+        watching(
+            replace(plan, feed=None if feed_from is None else feed_from(session)),
+            session,
+            tell,
+            lambda _: None,
+        ) as watcher,
     ):
         interrupts.heed()  # Structured Streaming has taken Ctrl-C over
         first = told_steps(watcher)
@@ -175,16 +206,21 @@ def told_steps(watcher: Watcher) -> Iterator[None]:
 
 
 def fed_from(
-    source: str, inbox: Path, credentials: Path | None
-) -> tuple[Path, FetchedSource | None]:
-    """Find the folder to watch, and what feeds it where the source is an address."""
-    if "://" not in source:
+    source: str, incoming: Path, credentials: Path | None, follow: Fetch
+) -> tuple[Path, FeedFrom | None]:
+    """Find the folder to watch, and what feeds it where the source is an address or has spans."""
+    from tidings.traces.span_folders import is_of_spans
+
+    if "://" not in source and not is_of_spans(Path(source)):
         return Path(source), None
     from tidings.running.fetching import FetchedSource, fetching
     from tidings.running.inbox import Inbox
 
+    inbox = Inbox(incoming)
+    if "://" not in source:
+        return incoming, lambda session: FetchedSource(follow(session), inbox)
     kept = fetching(source, None if credentials is None else str(credentials))
-    return inbox, FetchedSource(kept, Inbox(inbox))
+    return incoming, lambda _: FetchedSource(kept, inbox)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import urllib.request
 from typing import Any, Protocol
 
 from tidings.errors import EngineError, InvalidInputError
-from tidings.model.trace_tables import TRACE_TABLES
+from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 from tidings.running.asking import hidden
 from tidings.running.inbox import Inbox
 from tidings.running.nats_pages import connect, user_of
@@ -157,7 +157,8 @@ def _add(rows: dict[str, list[bytes]], subject: str, data: bytes) -> None:
 class WebFiles:
     """Files of rows in JSON, one a line, that grow on a web server: ``PATH/hops.jsonl`` and so on.
 
-    Only what is new is asked for, by ``Range``, and the byte before it. Offsets are bytes, of every
+    Beside them may be their manifest, ``PATH/traces.json``. Only what is new is asked for, by
+    ``Range``, and the byte before it. Offsets are bytes, of every
     table its own; a line that has not ended is left for the next time. Where that byte ends no line
     any more, or is not there, the file is another one, and read from its beginning.
     """
@@ -175,6 +176,9 @@ class WebFiles:
 
     def fetch(self, inbox: Inbox) -> str:
         """Fetch what has been added to the files of all tables; one at least must be there."""
+        manifest = self._read(MANIFEST, 0)  # first: it says how rows are to be counted
+        if manifest:
+            inbox.describe(manifest)
         found = {table: self._fetch_table(inbox, table) for table in TRACE_TABLES}
         anew = [f"{table}.jsonl" for table, of in found.items() if of == _ANEW]
         if anew:

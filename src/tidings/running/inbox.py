@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from tidings.model.writing import keep_below, keep_on_disk
+from tidings.model.trace_tables import MANIFEST
+from tidings.model.writing import keep_below, keep_on_disk, write_file
 
 _ANEW = "anew"
 _PIECE = re.compile(r"([a-z]+)-(\d{20})-(\d{20})")
@@ -27,9 +29,6 @@ class Inbox:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        for each in folder.iterdir():
-            if each.name.startswith("."):  # begun by a run that was killed
-                shutil.rmtree(each)
 
     def reached(self, key: str) -> int:
         """Find where the next piece of this key begins; 0 where none has been read."""
@@ -45,14 +44,35 @@ class Inbox:
         self._put(key, before + begin, before + end, files)
 
     def _put(self, key: str, begin: int, end: int, files: Mapping[str, bytes]) -> None:
+        with self.putting(key, begin, end) as draft:
+            for file, data in files.items():
+                (draft / file).write_bytes(data)
+
+    @contextmanager
+    def putting(self, key: str, begin: int, end: int) -> Iterator[Path]:
+        """Make a piece to fill, put in place in one step when the block ends well."""
         name = f"{key}-{begin:020d}-{end:020d}"
         draft = self.folder / f".{name}"
+        for each in self.folder.glob(f".{key}-*-*"):  # begun by a run that was killed
+            shutil.rmtree(each)
         draft.mkdir()
-        for file, data in files.items():
-            (draft / file).write_bytes(data)
-        keep_below(draft)
-        os.rename(draft, self.folder / name)
+        try:
+            yield draft
+            keep_below(draft)
+            os.rename(draft, self.folder / name)
+        except Exception:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
         keep_on_disk(self.folder)
+
+    def newest(self, key: str) -> Path | None:
+        """Find the last piece of this key; None where none has been read."""
+        names = [piece[0] for piece in self._pieces() if piece[1] == key]
+        return self.folder / max(names) if names else None
+
+    def describe(self, manifest: bytes) -> None:
+        """Keep the manifest of what is in the pieces, in the place of an older one."""
+        write_file(self.folder / MANIFEST, manifest)
 
     def pieces(self) -> list[str]:
         """List the names of all pieces that are there."""

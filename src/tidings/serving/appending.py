@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tidings.model.writing import keep_on_disk
+from tidings.traces.span_folders import SPANS
 
 MOST_BYTES = 64 << 20  # of a file
 _BLOCK = 1 << 16
@@ -29,7 +30,7 @@ class _Part:
         self.began = time.monotonic()
         now_ns = time.time_ns()
         moment = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 10**9))
-        name = f"spans-{moment}.{now_ns % 10**9:09d}-{secrets.token_hex(3)}.jsonl"
+        name = f"{SPANS}{moment}.{now_ns % 10**9:09d}-{secrets.token_hex(3)}.jsonl"
         self.place, self.draft = folder / name, folder / f".{name}.part"
         self._stream: BinaryIO = self.draft.open("xb", buffering=0)
         fcntl.flock(self._stream, fcntl.LOCK_EX)
@@ -111,7 +112,7 @@ class Appending:
 def _recover(folder: Path) -> int:
     """Give files that a process left behind their names, less a half line; answers how many."""
     recovered = 0
-    for draft in sorted(folder.glob(".spans-*.jsonl.part")):
+    for draft in sorted(folder.glob(f".{SPANS}*.jsonl.part")):
         with draft.open("r+b") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -30,6 +30,7 @@ from starlette.routing import Route
 from tidings.model import json_text
 from tidings.serving.appending import Appending
 from tidings.serving.guard import Guard
+from tidings.traces.span_folders import MARK
 from tidings.traces.spans import otlp_json, protobuf
 from tidings.traces.spans.unpacking import TooLargeError, gunzipped
 
@@ -85,6 +86,7 @@ class SpanReceiver:
         self.settings = settings
         self.counts = ReceivedCounts()
         settings.folder.mkdir(parents=True, exist_ok=True)
+        (settings.folder / MARK).touch()  # a watch may begin before the first span comes
         self.appending = Appending(settings.folder, most_s=settings.file_s)
         self._places = asyncio.Semaphore(AT_ONCE)
 

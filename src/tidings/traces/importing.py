@@ -84,19 +84,34 @@ def import_traces(
     """
     to = Path(to)
     with incoming(to) as fresh:
-        parts: list[pd.DataFrame] = []
         progress("reading")
-        reading = read(partial(_staged, spark, fresh / "staged", files[0]))
-        progress(reading.noun)
-        parts.append(_take_records(reading, files, fresh))
-        for name in reading.tables:
-            progress(name)
-            parts.append(_take_table(spark, reading, name, files, fresh))
-        account = pd.concat(parts, ignore_index=True)
+        reading = read(keep_in(spark, fresh, files))
+        account = write_tables(spark, reading, files, fresh, progress)
         _check_any(account, files)
         window, notes = _window(spark, reading, fresh / "tables", to)
         put_in_place(fresh, to, lambda: _arranged(fresh, to, account, window, reading.sampled))
     return Imported(account=account, window=window, notes=(*reading.notes, *notes))
+
+
+def keep_in(spark: SparkSession, fresh: Path, files: Sequence[str]) -> Keep:
+    """Make what keeps whatever a reader needs several times, in a folder that is being built."""
+    return partial(_staged, spark, fresh / "staged", files[0])
+
+
+def write_tables(
+    spark: SparkSession,
+    reading: Reading,
+    files: Sequence[str],
+    fresh: Path,
+    progress: Progress = lambda stage: None,
+) -> pd.DataFrame:
+    """Write what a reader found to ``tables`` and ``quarantine`` of a folder; give the account."""
+    progress(reading.noun)
+    parts = [_take_records(reading, files, fresh)]
+    for name in reading.tables:
+        progress(name)
+        parts.append(_take_table(spark, reading, name, files, fresh))
+    return pd.concat(parts, ignore_index=True)
 
 
 def with_black_box(reading: Reading, broker: str) -> Reading:

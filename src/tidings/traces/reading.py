@@ -76,7 +76,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     if not tables:
         raise no_tables(folder)
     text = _manifest(spark, name, remote=remote)
-    sampled = 1.0 if text is None else _sampled(text, f"{name}/{MANIFEST}")
+    sampled = 1.0 if text is None else parse_sampled(text, f"{name}/{MANIFEST}")
     if text is not None:
         window, notes = parse_manifest(text, f"{name}/{MANIFEST}"), _incomplete(text)
     else:
@@ -85,14 +85,23 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
             f"there is no {MANIFEST}: the recorded time is taken from the first to the last "
             f"{'publication' if 'publications' in tables else 'poll'}",
         )
-    if sampled < 1:
-        notes = (
-            *notes,
-            f"{sampled:.3g} of all events were recorded, chosen at random: rates are scaled up to "
-            "all events; bursts and synchronised publishers cannot be detected in a sample",
-        )
     return Traces(
-        tables=tables, window=window, source=name, notes=notes, sampled=sampled, places=places
+        tables=tables,
+        window=window,
+        source=name,
+        notes=(*notes, *sampling_notes(sampled)),
+        sampled=sampled,
+        places=places,
+    )
+
+
+def sampling_notes(sampled: float) -> tuple[str, ...]:
+    """Say what a share of all events tells and what it cannot; nothing of all of them."""
+    if sampled == 1:
+        return ()
+    return (
+        f"{sampled:.3g} of all events were recorded, chosen at random: rates are scaled up to "
+        "all events; bursts and synchronised publishers cannot be detected in a sample",
     )
 
 
@@ -205,8 +214,13 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
         return file.read().decode("utf-8", errors="replace")
 
 
-def _sampled(manifest: str, where: str) -> float:
-    """Read the share of all events that a manifest says were recorded; 1 where it does not say."""
+def parse_sampled(manifest: str, where: str = MANIFEST) -> float:
+    """Read the share of all events that a manifest says were recorded; 1 where it does not say.
+
+    >>> parse_sampled('{"version": 1, "from_ns": 5, "until_ns": 8, "sampled": 0.25}')
+    0.25
+    """
+    parse_manifest(manifest, where)  # whether it is one at all
     share = json_text.parse(manifest).get("sampled", 1.0)
     if type(share) not in (int, float) or not 0 < share <= 1:
         raise InvalidTracesError(

@@ -76,7 +76,7 @@ def _changed(look: Look) -> Iterator[Found]:
     heard = {name for name, _ in judging.owners(learnt, "publishers", "rate")}
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
-    silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
+    silent = judging.find_silent(reference, heard, watched_s * look.sampled, look.looks_per_day)
     homes = {each.name: each.at for each in look.known.system.publishers}
     homes |= {each.name: each.at for each in look.known.system.subscribers}
     yield from _outages(look)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.adding import add_traces, check_sampled
 from tidings.characterisation.count.carrying import down_since
 from tidings.characterisation.count.compacting import compact
 from tidings.characterisation.count.store import StorePart, read_catalogue
@@ -20,7 +20,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.trace_tables import MANIFEST
-from tidings.traces.reading import Traces, parse_manifest
+from tidings.traces.reading import Traces, parse_manifest, parse_sampled
 from tidings.traces.window import TraceWindow
 from tidings.watching.staging import Limits, MicroBatch, Staging
 
@@ -81,7 +81,15 @@ class Closing:
                 f"margin is {self.margin_s:g} s; give --margin {catalogue.margin_s:g}s, or a new "
                 "--store"
             )
+        manifest = self._manifest()
+        if manifest is not None and catalogue.parts:  # else counting the next part tells
+            check_sampled(str(self.source), parse_sampled(*manifest), self.store, catalogue)
         return catalogue.parts
+
+    def sampled(self) -> float:
+        """Give the share of all events that was recorded of those that are counted."""
+        catalogue = read_catalogue(self.store)
+        return 1.0 if catalogue is None else catalogue.sampled
 
     def down_since(self) -> dict[str, int]:
         """List components that are recorded to be down, and since when, in nanoseconds."""
@@ -141,12 +149,23 @@ class Closing:
             table: staging.rows(spark, table, window.until_ns, self.period_ns)
             for table in latest.tables
         }
-        return Traces(tables=tables, window=window, source=str(self.source))
+        manifest = self._manifest()
+        return Traces(
+            tables=tables,
+            window=window,
+            source=str(self.source),
+            sampled=1.0 if manifest is None else parse_sampled(*manifest),
+        )
 
     def _begin_ns(self, staging: Staging) -> int | None:
         """Find when watching began, in ns: as a manifest says, or with the first publication."""
         first_ns = staging.first_publication_ns()
-        manifest = self.source / MANIFEST
-        if first_ns is None or not manifest.is_file():
+        manifest = self._manifest()
+        if first_ns is None or manifest is None:
             return first_ns
-        return parse_manifest(manifest.read_text(encoding="utf-8"), str(manifest)).from_ns
+        return parse_manifest(*manifest).from_ns
+
+    def _manifest(self) -> tuple[str, str] | None:
+        """Read the manifest of the source: its text, and where it is; None where there is none."""
+        path = self.source / MANIFEST
+        return (path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None

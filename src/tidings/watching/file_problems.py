@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-SPANS = "spans-"  # how the names of files begin that a receiver of spans writes
+from tidings.traces.span_folders import SPANS
+
 MOST_NAMED = 3
 
 
@@ -24,8 +25,9 @@ def file_problems(
         yield f"left out, as they cannot be read: {named}"
     if spans:
         yield (
-            f"passed over, as they hold spans and no table: {listed(spans)}; 'tidings import otlp "
-            f"{Path(spans[0]).parent} --to TRACES' makes tables of them"
+            f"passed over, as they hold spans and no table: {listed(spans)}; watch a folder of "
+            f"spans alone, or 'tidings import otlp {Path(spans[0]).parent} --to TRACES' makes "
+            "tables of them"
         )
     if others:
         yield (

@@ -167,7 +167,8 @@ def find_moved(
     for path in both:
         was, now = reference[path], found[path]
         error = math.hypot(_error_at(path, was.value, now), was.error)
-        distance = abs(now.value - was.value) / error if error > 0 else math.inf
+        apart = abs(now.value - was.value)
+        distance = (apart / error if error > 0 else math.inf) if apart else 0.0
         share = LASTING if path in lasting else 1.0
         limit = limits[min(was.freedom, now.freedom)]
         if distance > share * limit and _LEAST[_kind(path)](was.value, now.value, share):

@@ -298,6 +298,7 @@ class Watcher:
             queues_before=self._queues[1],
             window_s=self.plan.window_s,
             look_s=max(self.plan.every_s, self.plan.closing.period_s),
+            sampled=self.plan.closing.sampled(),
             lasting=self._alarms,
         )
         told: tuple[Alarm, ...] = ()

@@ -107,6 +107,7 @@ class Look:
     found: Characterisation | None  # of the newest part
     window_s: float  # over which shares are measured
     look_s: float  # time between two looks
+    sampled: float = 1.0  # share of all events that is recorded: counts are of these alone
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
     down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
@@ -161,7 +162,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
                 if wanted[n]
                 else None,
                 predicted=foretold.get(name),
-                wanted=int(wanted[n]),
+                wanted=round(wanted[n] / look.sampled),
                 burn_rates=None
                 if target is None
                 else {window: float(each[n]) for window, each in rates.items()},

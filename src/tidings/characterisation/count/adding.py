@@ -58,31 +58,40 @@ def add_traces(
 
     ``margin_s`` seconds at either end of every part are kept, so that events published in one part
     and received in the next are known; a store has one margin. ``settle_s`` leaves out the last
-    seconds before every time at which nobody watched, as :func:`characterise` does.
+    seconds before every time at which nobody watched, as :func:`characterise` does. Where only a
+    share of all events was recorded, it is the same in all parts of a store.
     """
     tell = progress or (lambda stage: None)
     require_tables(traces.source, NEEDED, traces.tables)
-    if traces.sampled < 1:
-        raise InvalidTracesError(
-            f"{traces.source}: {traces.sampled:.3g} of all events were recorded; a store takes "
-            "traces of all events. Characterise these without --into"
-        )
     with locked(store, alone=True):
-        catalogue = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
+        catalogue = read_catalogue(store) or Catalogue(
+            margin_s=margin_s or MARGIN_S, sampled=traces.sampled
+        )
         if margin_s not in (None, catalogue.margin_s):
             raise InvalidTracesError(
                 f"{store} keeps {catalogue.margin_s:g} s at the ends of its parts, but "
                 f"--margin is {margin_s:g} s. Leave --margin out, or start a new store"
             )
         others = _others(catalogue, traces, store)
+        if others or catalogue.carried:
+            check_sampled(traces.source, traces.sampled, store, catalogue)
         earlier = replace(catalogue, parts=tuple(others))
         with parsed_once(traces) as kept:
             part = _count_part(kept, store, earlier, base, tell)
         parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
         session = traces.tables["hops"].sparkSession
-        whole = replace(catalogue, parts=parts, settle_s=settle_s)
+        whole = replace(catalogue, parts=parts, settle_s=settle_s, sampled=traces.sampled)
         work = _Work(session=session, store=store, catalogue=whole, tell=tell)
         write_catalogue(store, replace(whole, seams=work.seams(), periods=work.periods()))
+
+
+def check_sampled(source: str, sampled: float, store: Path, catalogue: Catalogue) -> None:
+    """Raise where another share of all events was recorded than in the parts of a store."""
+    if sampled != catalogue.sampled:
+        raise InvalidTracesError(
+            f"{source}: {sampled:g} of all events were recorded, but {catalogue.sampled:g} of them "
+            f"in the parts of {store}; wants traces of the same share, or a new store"
+        )
 
 
 def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[StorePart]:

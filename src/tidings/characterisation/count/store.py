@@ -102,10 +102,12 @@ class Catalogue:
 
     ``margin_s`` is how much of every part is kept at either end: longer than any event travels.
     ``carried`` is what stood at the end of the older parts, some of which may have been dropped.
+    ``sampled`` is the share of all events that was recorded, of all parts the same.
     """
 
     margin_s: float
     settle_s: float = 0.0
+    sampled: float = 1.0
     parts: tuple[StorePart, ...] = ()
     seams: tuple[Seam, ...] = ()
     periods: str | None = None
@@ -169,6 +171,8 @@ def _check_values(catalogue: Catalogue) -> None:
     for value in seconds:
         if not isinstance(value, int | float) or not 0.0 <= value <= _LONGEST_S:
             raise ValueError(f"{value!r} where a number of seconds is wanted")
+    if type(catalogue.sampled) not in (int, float) or not 0 < catalogue.sampled <= 1:
+        raise ValueError(f"{catalogue.sampled!r} where a share of all events is wanted")
     for part in catalogue.parts:
         _check_times(part)
         if not all(isinstance(each, str) for each in (part.source, *part.tables)):
