@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventCounts:
+class EventCounts(NamedTuple):
     """How many events a subscriber wanted, received at all, and received on time."""
 
     wanted: int
