@@ -36,6 +36,9 @@ def test_it_says_who_is_late_why_and_what_to_do():
 
 def test_who_may_be_late_by_chance_is_not_accused():
     assert words.lead(WELL) == "All is as promised: 99.5 % of the wanted events arrive on time."
+    whole, ann = WELL.standings
+    less = replace(WELL, standings=(replace(whole, measured=share(0.985, 0.01)), ann))
+    assert words.lead(less) == "98.5 % of the wanted events arrive on time; 99.0 % promised."
     assert answers(WELL) == {}
     alarms = next(each for each in words.figures(WELL) if each.label == "Alarms")
     assert (alarms.value, alarms.note) == ("0", "1 more may be below their promise")

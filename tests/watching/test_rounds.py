@@ -42,6 +42,23 @@ def watched(plan):
     return watching(plan, None, lambda _: None, lambda _: None)
 
 
+def test_what_was_counted_and_not_judged_is_judged_by_the_next_run(plan, monkeypatch):
+    """A run may be killed between counting a part and writing the state."""
+    measured = []
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: None)
+    monkeypatch.setattr(Watcher, "_compact", lambda _: None)
+    monkeypatch.setattr(Watcher, "_measure", lambda _: measured.append(1) or True)
+    for counted_s, expected in ((0, 0), (60, 1), (60, 1), (120, 2)):
+        monkeypatch.setattr(
+            closing.Closing, "counted_until_ns", lambda _, until=counted_s: until * SECOND_NS
+        )
+        with watched(plan) as watcher:
+            for _ in range(2):
+                state = watcher.round()
+        assert len(measured) == expected
+        assert state.health.judged_ns == counted_s * SECOND_NS
+
+
 def test_a_store_in_use_is_told_of_and_asked_again(plan, monkeypatch):
     """A reader ends no watch; who wants to watch the same store is refused."""
     latest = MicroBatch(number=0, files=(), newest_ns=100 * SECOND_NS, refused_files=2)

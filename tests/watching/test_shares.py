@@ -139,6 +139,16 @@ def test_a_promise_is_broken_when_it_is_for_long_and_still_is():
     assert not broken(minutes(*[0.9995] * 60), 0.999)
 
 
+def test_what_begins_suddenly_is_sure_within_minutes():
+    """An hour of good minutes differs from the bad ones, which makes nothing less sure."""
+    assert broken(minutes(*[1.0] * 60, *[0.0] * 5), 0.999)
+    assert broken(minutes(*[1.0] * 60, *[0.2, 0.21, 0.19, 0.2, 0.2]), 0.999)
+    assert broken(minutes(*[1.0] * 60, *[0.49, 0.51] * 15), 0.95)
+    # Not by a bad minute, nor by some that differ as much as those before.
+    assert not broken(minutes(*[1.0] * 60, 0.0), 0.999)
+    assert not broken(minutes(*[1.0] * 60, 0.9, 0.2, 0.99, 0.4, 0.97), 0.999)
+
+
 def test_a_promise_is_not_broken_by_chance_nor_by_few_events():
     assert not broken(minutes(*[0.94] * 5, wanted=20), 0.95)
     assert not broken(minutes(0.0, wanted=3), 0.9)

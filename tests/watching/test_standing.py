@@ -173,6 +173,31 @@ def test_where_few_events_are_recorded_silence_says_less():
     assert standings(look)[0].wanted == 10 * 2 * 3000 * 10  # of all events
 
 
+def test_a_share_that_falls_suddenly_is_told_within_minutes():
+    """All arrive, and late: no parameter says why. Minutes in which all goes well are no news."""
+    past = stretches()
+    late = [
+        replace(
+            each,
+            counts={
+                name: EventCounts(wanted=3000, delivered=2970, on_time=30)
+                for name in ("bob", "eve")
+            },
+        )
+        for each in past[-5:]
+    ]
+    look = a_look([*past[:-5], *late], window_s=3600.0)
+    told = alarms(look)
+    assert [each.where for each in told] == [("bob",), ("eve",)]
+    for each in told:
+        assert each.what == "fewer events are on time than predicted"
+        assert each.since_ns == late[0].from_ns
+    known = Known(system=SYSTEM, expected=outcome("predicted", bob=0.95, eve=0.95))
+    some = [stretches(60, bob=share, eve=share) for share in (0.9, 0.999)]
+    comes_and_goes = [some[n % 3 != 0][n] for n in range(55)]
+    assert alarms(a_look([*comes_and_goes, *some[1][-5:]], known, window_s=3600.0)) == []
+
+
 def test_one_of_two_whose_names_begin_alike_is_missed():
     """As on NATS: the other one is still heard; and what goes to one says nothing of the other."""
     twins = td.loads(
@@ -211,7 +236,7 @@ def test_what_is_down_is_named_and_why_others_get_nothing():
     assert hub.since_ns == 59 * MINUTE_NS + 45 * 10**9
     assert (eve.where, eve.cause) == (("eve",), "broker hub is down")
     (link,) = alarms(a_look(down_since={"hub--edge": 0}))
-    assert link.sentence() == "link is down (hub--edge): 3.6e+03 s"
+    assert link.sentence() == "link is down (hub--edge): 3,600 s"
 
 
 def test_a_subscriber_that_is_gone_stays_so_when_that_is_what_is_expected_now():

@@ -6,6 +6,7 @@ import json as json_module
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -243,7 +244,8 @@ def show_alarm(alarm: Alarm, *, json: bool) -> None:
         typer.echo(json_module.dumps(alarm_document(alarm)))
     else:
         said = "alarm" if alarm.until_ns is None else "over "
-        console.show(f"{said}: {alarm.sentence()}")
+        since = datetime.fromtimestamp(alarm.since_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        console.show(f"{said}: {alarm.sentence()}; since {since} UTC")
 
 
 def show_state(state: State) -> None:

@@ -123,7 +123,7 @@ def _alarms(state: State) -> Iterator[Metric]:
         "tidings_alarms",
         "Alarms that last",
         ("kind",),
-        (((kind,), sum(1 for each in lasting if each.kind == kind)) for kind in KINDS),
+        (((kind,), sum(each.count for each in lasting if each.kind == kind)) for kind in KINDS),
     )
     yield _labelled(
         "tidings_alarm_since_timestamp_seconds",

@@ -62,7 +62,7 @@ def lead(state: State | None) -> str:
         return f"All is as promised to each: {share} of the wanted events arrive on time."
     if whole.promised is None:
         return f"{share} of the wanted events arrive on time; nothing was promised."
-    if is_below(whole):
+    if whole.measured.share < whole.promised:
         return f"{share} of the wanted events arrive on time; {percent(whole.promised)} promised."
     return f"All is as promised: {share} of the wanted events arrive on time."
 

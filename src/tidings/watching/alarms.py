@@ -13,7 +13,7 @@ from tidings.watching import judging
 from tidings.watching.certainty import LEAST_COUNT, certain
 from tidings.watching.grouping import MOST_NAMED, Found, grouped
 from tidings.watching.reference import learnt_values, queue_values
-from tidings.watching.shares import LONG, breaks_promise, burn_rates, find_unforeseen
+from tidings.watching.shares import WINDOWS_S, breaks_promise, burn_rates, find_unforeseen
 from tidings.watching.standing import Look, queues
 from tidings.watching.state import BACKLOG, CHANGED, TARGET, Alarm
 
@@ -34,8 +34,8 @@ def _broken_promises(look: Look) -> Iterator[Found]:
         return
     counted = look.counted.of(promised)
     targets = np.array(list(promised.values()))
-    z = certain(len(promised), look.looks_per_day)
-    sure = burn_rates(counted, targets, look.at_ns, z=z, windows=LONG)
+    z = certain(len(promised) * len(WINDOWS_S), look.looks_per_day)  # each window is a test
+    sure = burn_rates(counted, targets, look.at_ns, z=z)
     rates = burn_rates(counted, targets, look.at_ns)
     names = list(promised)
     for n in np.argsort(-rates["1h"], kind="stable").tolist():  # the worst first
@@ -180,9 +180,14 @@ def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
 def _unforeseen(look: Look) -> Iterator[Found]:
     """Yield alarms for shares that are not as predicted, where no parameter says why."""
     foretold = look.known.shares
-    begin_ns = look.since_ns
-    recent = look.counted.of(foretold).since(begin_ns)
-    found = find_unforeseen(recent, foretold, look.looks_per_day)
+    counted, looks_per_day = look.counted.of(foretold), 2 * look.looks_per_day  # two tests each
+    recent = counted.since(look.since_ns)
+    found = find_unforeseen(recent, foretold, looks_per_day)
+    # What began minutes ago is a part of the window, and makes its stretches differ. That for some
+    # minutes nothing is late is no news where queues come and go.
+    newest = counted.since(look.at_ns - round(WINDOWS_S["5m"] * 1e9))
+    sudden = find_unforeseen(newest, foretold, looks_per_day)
+    found |= {name: by for name, by in sudden.items() if by < 0}
     for name, by in sorted(found.items(), key=lambda each: -abs(each[1])):
         more_or_fewer = "fewer" if by < 0 else "more"
         yield Found(
@@ -193,7 +198,7 @@ def _unforeseen(look: Look) -> Iterator[Found]:
                 what=f"{more_or_fewer} events are on time than predicted",
                 size=by,
                 unit="of events",
-                since_ns=int(recent.from_ns[0]),
+                since_ns=int((newest if name in sudden else recent).from_ns[0]),
             ),
             sort=f"{CHANGED} share * {more_or_fewer}",
             many=f"subscribers get {more_or_fewer} events on time than predicted",

@@ -52,6 +52,7 @@ def _together(many: list[Found]) -> Alarm:
         what=many[0].many,
         size=len(many),
         unit="of them",
+        count=len(many),
         since_ns=min(each.alarm.since_ns for each in many),
         cause=causes.pop() if len(causes) == 1 else "",
     )

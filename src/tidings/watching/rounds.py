@@ -110,6 +110,7 @@ class Watcher:
     _down: dict[str, int] = field(init=False, default_factory=dict)  # components, since when
     _queues: NowAndBefore = field(init=False, default=({}, {}))
     _waits: dict[str, float] = field(init=False, default_factory=dict)  # newest, by broker
+    _judged_ns: int = field(init=False, default=0)  # where the newest part ends that was judged
     _unmeasured: bool = field(init=False, default=False)  # whether a part waits to be measured
     _set_aside: tuple[int, int] = field(init=False, default=(0, 0))  # rows, in parts up to when
     _strays: int = field(init=False, default=0)  # rows from long before all others
@@ -132,8 +133,11 @@ class Watcher:
         if before is not None:
             health = before.health
             self._alarms = before.alarms
+            self._judged_ns = health.judged_ns
             if health.set_aside_until_ns:  # else of a version that counted the newest part alone
                 self._set_aside = health.set_aside_rows, health.set_aside_until_ns
+        # A run may have been killed after a part was counted, and before anybody was told.
+        self._unmeasured = self.plan.closing.counted_until_ns() > self._judged_ns
         self._fitted = self.plan.system_file
         self._predicted = self._foretold(self.plan.system)
         self._known = Known(system=self.plan.system, expected=self._predicted)
@@ -312,6 +316,7 @@ class Watcher:
             self._alarms = tuple(advised.get(each, each) for each in turn.alarms)
             told = (*begun, *turn.ended)
             self._warn_of_margin()
+            self._judged_ns = self.plan.closing.counted_until_ns()
         return self._state(replace(look, predicted=self._predicted), latest, started), told
 
     def _warn_of_margin(self) -> None:
@@ -341,6 +346,7 @@ class Watcher:
                 late_rows=self._strays + (0 if latest is None else latest.late_rows),
                 set_aside_rows=self._set_aside[0],
                 set_aside_until_ns=self._set_aside[1],
+                judged_ns=self._judged_ns,
                 refused_files=0 if latest is None else latest.refused_files,
                 batch_s=time.monotonic() - started,
                 trigger_s=self.plan.every_s,

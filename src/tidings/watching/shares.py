@@ -23,7 +23,6 @@ WINDOWS_S = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "6h": 21600.0}
 # A month's budget in two days, or in five: a long window to be sure and a short one to be current
 # (the multiwindow, multi-burn-rate alerts of the SRE workbook). Last, any breach that is certain.
 RULES = (("1h", "5m", 14.4), ("6h", "30m", 6.0), ("6h", "30m", 1.0))
-LONG = tuple(dict.fromkeys(long for long, _, _ in RULES))
 USUAL = 1.96
 MOST_BURN = 1e9  # stands for the burn rate of a budget of nothing
 TOGETHER = (1, 2, 4)  # stretches that make a batch: queues and outages outlast a single one
@@ -214,15 +213,17 @@ def burn_rates(
 
 
 def breaks_promise(sure: Mapping[str, float], rates: Mapping[str, float], promised: float) -> bool:
-    """Test whether burn rates of a long window (``sure`` ones) and of a short one want an alarm.
+    """Test whether burn rates of a long window and of a short one want an alarm, and surely so.
 
-    The long window is there to be sure, the short one to know that it still goes on. Where the
-    budget is large no burn rate reaches those of the rules: half of the way from 1 to the largest
-    possible is enough there.
+    The long window tells how much is spent, the short one that it still goes on; one of them has to
+    be ``sure``. Of an hour in which all went well until minutes ago nothing is sure, so much do its
+    minutes differ; of these minutes alone it is. Where the budget is large no burn rate reaches
+    those of the rules: half of the way from 1 to the largest possible is enough there.
     """
     most = math.inf if promised >= 1.0 else 1.0 / (1.0 - promised)
     return any(
-        min(sure[long], rates[short]) > max(min(factor, 0.5 * (1.0 + most)), 1.0)
+        min(rates[long], rates[short], max(sure[long], sure[short]))
+        > max(min(factor, 0.5 * (1.0 + most)), 1.0)
         for long, short, factor in RULES
     )
 

@@ -71,6 +71,7 @@ class Alarm:
     until_ns: int | None = None  # None while it lasts
     cause: str = ""
     do: str = ""  # the best single change against it
+    count: int = 1  # of those that are told of as one
 
     def sentence(self) -> str:
         """Say all of it in one line."""
@@ -78,7 +79,8 @@ class Alarm:
         where = f" ({', '.join(unnamed)})" if unnamed else ""
         cause = f"; because {self.cause}" if self.cause else ""
         do = f"; {self.do}" if self.do else ""
-        return f"{self.what}{where}: {self.size:.3g} {self.unit}".rstrip() + cause + do
+        size = f"{self.size:,.0f}" if self.size >= 1000 else f"{self.size:.3g}"
+        return f"{self.what}{where}: {size} {self.unit}".rstrip() + cause + do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ class Health:
     refused_files: int = 0  # that could not be read, so far
     batch_s: float = 0.0  # how long the latest batch took
     trigger_s: float = 0.0  # how often one is due
+    judged_ns: int = 0  # where the newest part ends that has been judged
     behind_s: float = 0.0  # how old the newest event is
     fitted_ns: int = 0  # when the system was fitted last; 0 if never
     problem: str = ""  # what went wrong in the latest batch
