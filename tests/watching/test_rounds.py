@@ -59,6 +59,19 @@ def test_what_was_counted_and_not_judged_is_judged_by_the_next_run(plan, monkeyp
         assert state.health.judged_ns == counted_s * SECOND_NS
 
 
+def test_a_source_that_is_gone_is_told_of_and_asked_again(plan, monkeypatch):
+    taken = []
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: taken.append(1))
+    source = plan.closing.source
+    with watched(plan) as watcher:
+        source.rmdir()
+        assert "the folder is not there" in watcher.round().health.problem
+        assert taken == []
+        source.mkdir()
+        assert watcher.round().health.problem == ""
+        assert taken == [1]
+
+
 def test_a_store_in_use_is_told_of_and_asked_again(plan, monkeypatch):
     """A reader ends no watch; who wants to watch the same store is refused."""
     latest = MicroBatch(number=0, files=(), newest_ns=100 * SECOND_NS, refused_files=2)

@@ -198,9 +198,13 @@ class Watcher:
             refused.update(batch.refused)
             strange.extend(batch.strange)
 
+        source = self.plan.closing.source
+        if not source.is_dir():  # a mount that is gone for a while, say
+            self._say(f"{source}: the folder is not there; asked again at the next look")
+            return self._staging.latest()
         take_new_files(
             self.spark,
-            self.plan.closing.source,
+            source,
             self.plan.checkpoint,
             take,
             most_files=self.plan.most_files,
