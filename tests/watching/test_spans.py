@@ -168,6 +168,7 @@ def inbox(tmp_path):
     return Inbox(tmp_path / "in")
 
 
+@pytest.mark.nightly
 def test_rows_are_those_of_all_spans_at_once_and_each_is_there_once(
     spark, tmp_path, inbox, monkeypatch
 ):
