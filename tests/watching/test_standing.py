@@ -193,6 +193,9 @@ def test_a_share_that_falls_suddenly_is_told_within_minutes():
         assert each.what == "fewer events are on time than predicted"
         assert each.since_ns == late[0].from_ns
     known = Known(system=SYSTEM, expected=outcome("predicted", bob=0.95, eve=0.95))
+    # Far above what was predicted for the whole hour: that is since its beginning.
+    more = Known(system=SYSTEM, expected=outcome("predicted", bob=0.8, eve=0.8))
+    assert {each.since_ns for each in alarms(a_look(known=more, window_s=3600.0))} == {0}
     some = [stretches(60, bob=share, eve=share) for share in (0.9, 0.999)]
     comes_and_goes = [some[n % 3 != 0][n] for n in range(55)]
     assert alarms(a_look([*comes_and_goes, *some[1][-5:]], known, window_s=3600.0)) == []

@@ -392,7 +392,7 @@ def test_a_power_cut_spoils_no_checkpoint(spark, tmp_path, monkeypatch):
     taken, kept = {}, []
     rubbish = itertools.cycle([b"", b'v1\n{"path":"file', b"\0" * 60])
     monkeypatch.setattr(
-        "tidings.watching.stream.keep", lambda folder: kept.append(set(folder.rglob("*")))
+        "tidings.watching.stream.keep_below", lambda folder: kept.append(set(folder.rglob("*")))
     )
 
     def works(number, files):
@@ -417,12 +417,12 @@ def test_a_power_cut_spoils_no_checkpoint(spark, tmp_path, monkeypatch):
     kept.append(set())
     for number in range(10):  # the ninth list of files is one of all so far
         if number in (0, 5, 9):  # before anything of the batch was taken or kept
-            monkeypatch.setattr("tidings.watching.stream.keep", power_goes)
+            monkeypatch.setattr("tidings.watching.stream.keep_below", power_goes)
             with pytest.raises(EngineError, match="the power is gone"):
                 round_of(number, works)
             assert spoil() >= {"offsets", "0"}
             monkeypatch.setattr(
-                "tidings.watching.stream.keep",
+                "tidings.watching.stream.keep_below",
                 lambda folder: kept.append(set(folder.rglob("*"))),
             )
         round_of(number, works)

@@ -1,8 +1,8 @@
-"""The notes of a stream on which files were handed over, kept so that a power cut spoils nothing.
+"""What a power cut leaves of the notes on which files a stream has handed over, mended.
 
-Spark writes them without waiting for the disk. So we wait before rows are taken in: what a cut
-leaves half-written is then of a batch of which nothing was taken, and can go. Spark hands its files
-over again.
+Spark writes them without waiting for the disk. So the stream waits before rows are taken in: what a
+cut leaves half-written is then of a batch of which nothing was taken, and can go. Spark hands its
+files over again.
 """
 
 from __future__ import annotations
@@ -11,16 +11,10 @@ import re
 from pathlib import Path
 
 from tidings.model import json_text
-from tidings.model.writing import keep_below
 
 _HEAD = b"v1\n"
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 _NOTHING = b"-"  # what Spark writes of a source that has no offset yet
-
-
-def keep(checkpoint: Path) -> None:
-    """Wait until all that Spark has noted is on the disk."""
-    keep_below(checkpoint)
 
 
 def mend(checkpoint: Path) -> None:

@@ -104,20 +104,15 @@ class Moved:
     @property
     def words(self) -> str:
         """Say what has changed, without numbers."""
-        more = self.now > self.was
-        match self.kind:
-            case "rate":
-                return f"publisher {self.name} publishes {'more' if more else 'less'} often"
-            case "service":
-                return f"broker {self.name} is {'slower' if more else 'faster'}"
-            case "delay":
-                return f"link {self.name} is {'slower' if more else 'faster'}"
-            case "redelivered":
-                return f"queue {self.name} hands out {'more' if more else 'fewer'} events again"
-            case "dropped":
-                cause = self.path.split(".")[-2]
-                return f"queue {self.name} drops {'more' if more else 'fewer'} events ({cause})"
-        return f"link {self.name} loses {'less' if more else 'more'}"
+        noun, one, _, rest = self._said
+        cause = f" ({self.path.split('.')[-2]})" if self.kind == DROPPED else ""
+        return f"{noun} {self.name} {one} {rest}{cause}"
+
+    @property
+    def words_of_many(self) -> str:
+        """Say what has changed of many that changed alike."""
+        noun, _, many, rest = self._said
+        return f"{noun}s {many} {rest}"
 
     @property
     def sort(self) -> str:
@@ -126,21 +121,22 @@ class Moved:
         return f"{self.path.partition('.')[0]}.*.{self.kind} {way}"
 
     @property
-    def words_of_many(self) -> str:
-        """Say what has changed of many that changed alike."""
+    def _said(self) -> tuple[str, str, str, str]:
+        """What it is of, what one of them and many of them do, and the rest of the sentence."""
         more = self.now > self.was
         match self.kind:
             case "rate":
-                return f"publishers publish {'more' if more else 'less'} often"
+                return "publisher", "publishes", "publish", f"{'more' if more else 'less'} often"
             case "service":
-                return f"brokers are {'slower' if more else 'faster'}"
+                return "broker", "is", "are", "slower" if more else "faster"
             case "delay":
-                return f"links are {'slower' if more else 'faster'}"
+                return "link", "is", "are", "slower" if more else "faster"
             case "redelivered":
-                return f"queues hand out {'more' if more else 'fewer'} events again"
+                rest = f"out {'more' if more else 'fewer'} events again"
+                return "queue", "hands", "hand", rest
             case "dropped":
-                return f"queues drop {'more' if more else 'fewer'} events"
-        return f"links lose {'less' if more else 'more'}"
+                return "queue", "drops", "drop", f"{'more' if more else 'fewer'} events"
+        return "link", "loses", "lose", "less" if more else "more"
 
 
 # ---- changes -------------------------------------------------------------------------------------

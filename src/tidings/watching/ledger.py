@@ -33,7 +33,7 @@ class Ledger:
     path: Path
     keep_s: float
     names: tuple[str, ...]
-    newest: Stretch | None = field(init=False, default=None)
+    _newest: Stretch | None = field(init=False, default=None)
     _counted: StretchTally | None = field(init=False, default=None)
     _lines: int = field(init=False, default=0)
 
@@ -44,14 +44,20 @@ class Ledger:
         """
         if self._counted is not None:
             return self._counted
-        self.newest = None
+        self._newest = None
         try:
             self._drop_half_a_line()
             self._counted = tally(self._remembered(_stretches(self.path)), self.names)
         except (OSError, ValueError, LookupError, TypeError):
-            self.newest, self._counted = None, tally([], self.names)
+            self._newest, self._counted = None, tally([], self.names)
         self._lines = len(self._counted.until_ns)
         return self._counted
+
+    @property
+    def newest(self) -> Stretch | None:
+        """The last stretch, with the counts of everybody; None where there is none."""
+        self.read()
+        return self._newest
 
     def add(self, stretch: Stretch) -> None:
         """Write one more stretch, and leave those out that are too old."""
@@ -64,7 +70,7 @@ class Ledger:
         else:
             write_file(self.path, _line(stretch))
         self._lines += 1
-        self.newest = stretch
+        self._newest = stretch
         oldest_ns = stretch.until_ns - round(self.keep_s * 1e9)
         self._counted = counted.then(stretch).since(oldest_ns)
         kept = len(self._counted.until_ns)
@@ -82,8 +88,8 @@ class Ledger:
             self.read()
 
     def _remembered(self, stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-        for self.newest in stretches:
-            yield self.newest
+        for self._newest in stretches:
+            yield self._newest
 
     def _drop_half_a_line(self) -> None:
         """Cut off the line in the middle of which somebody was killed."""

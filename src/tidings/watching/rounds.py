@@ -237,10 +237,9 @@ class Watcher:
         """Fit the newest part, and measure what became of events since; whether that was done."""
         self.progress("measuring")
         closing, ledger = self.plan.closing, self._ledger
-        store, parts = closing.store, closing.parts()
-        ledger.read()
+        store, parts, newest = closing.store, closing.parts(), ledger.newest
         try:
-            until_ns = 0 if ledger.newest is None else ledger.newest.until_ns
+            until_ns = 0 if newest is None else newest.until_ns
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
             self._found = self._characterised(parts[-1].from_ns, fit_delay=fit_moments)
             self._down = closing.down_since()

@@ -14,8 +14,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import EngineError, TidingsError
+from tidings.model.writing import keep_below
 from tidings.traces.actions import reason_of
-from tidings.watching.checkpoint import keep
 
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 # Spark would pass over files that are a week older than the newest it has ever seen: one file
@@ -41,7 +41,7 @@ def take_new_files(
 
     def hand_over(batch: DataFrame, number: int) -> None:
         try:
-            keep(checkpoint)
+            keep_below(checkpoint)  # see checkpoint.py
             paths = [_local(row.path) for row in batch.select("path").collect()]
             take(number, paths)
         except BaseException as problem:
