@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tidings.characterisation.fit.channels import FittedChannel, LossRuns, surest
+from tidings.characterisation.fit.fitting import _as_delivered
 from tidings.characterisation.fit.laws import fit_law
 from tidings.characterisation.fit.samples import sample_of
 
@@ -70,3 +73,21 @@ def test_rows_that_could_not_be_used_make_losses_less_sure():
     assert surest({WAY: found}, {WAY: FEW})[WAY].lost_se == FEW.lost_se
     clearer = replace(MANY, spoilt=0.01)
     assert surest({WAY: clearer}, {WAY: FEW})[WAY].lost_se == clearer.lost_se
+
+
+def test_a_probed_link_to_a_subscriber_loses_what_spoilt_deliveries_lose():
+    """What is predicted of those who come and go is then what is measured. Not between brokers."""
+    seen = SimpleNamespace(
+        hops=pd.DataFrame({"broker": ["hub", "edge"]}),
+        deliveries=pd.DataFrame({"subscriber": ["ann", None]}),
+    )
+    probed = {
+        (source, target): FittedChannel(tried=1000, lost=100, delay=None)
+        for source, target in (("hub", "edge"), ("edge", "ann"), ("bob", "hub"))
+    }
+    found = _as_delivered(probed, seen, {"deliveries": 0.02, "hops": 0.5})
+    assert {arc: each.lost for arc, each in found.items()} == {
+        ("hub", "edge"): 100, ("edge", "ann"): 118, ("bob", "hub"): 100,
+    }  # fmt: skip
+    assert found["edge", "ann"].spoilt == 0.02
+    assert _as_delivered(probed, seen, {}) == probed
