@@ -22,6 +22,7 @@ from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Attribution, Names, attribute
 from tidings.running.capturing import Captured, CapturePlan, _Capture, capture
+from tidings.running.listening import Heard
 from tidings.traces.importing import Imported
 
 nats = pytest.importorskip("nats")
@@ -43,6 +44,7 @@ class Traffic(threading.Thread):
         self.moments = defaultdict(list)
         self.received = defaultdict(Counter)
         self.problem = None
+        self.late_s = []
 
     def run(self):
         try:
@@ -87,6 +89,7 @@ class Traffic(threading.Thread):
         while not self.stop.is_set():
             due += chance.expovariate(rate)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+            self.late_s.append(time.monotonic() - due)
             subject = chance.choice(subjects)
             self.moments[subject].append(time.time())
             await client.publish(subject, f"{name}{number:06d}".encode().ljust(90))
@@ -127,6 +130,13 @@ def captured(spark, few_rows, tmp_path_factory):
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+def skip_if_late(traffic, limit_s=0.005):
+    """Times and shares of clients are not judged where the machine keeps no times."""
+    late_s = float(np.median(traffic.late_s))
+    if late_s > limit_s:
+        pytest.skip(f"half of all publications were {late_s:.3f} s late; {limit_s:g} s will do")
+
+
 def test_nothing_is_delivered_twice(captured):
     _, _, traffic, _ = captured
     wanted = {
@@ -140,7 +150,7 @@ def test_nothing_is_delivered_twice(captured):
 
 
 def test_every_message_is_traced_under_its_publisher_at_its_server(captured):
-    whole, reports, _, _ = captured
+    whole, reports, traffic, _ = captured
     assert whole.sampled == 1.0
     assert whole.traced >= 0.95 * whole.heard > 200
     entered = Counter()
@@ -154,6 +164,8 @@ def test_every_message_is_traced_under_its_publisher_at_its_server(captured):
         for subject in subjects
     )
     assert entered.total() == whole.traced
+    if any("only the likeliest" in note for note in whole.notes):
+        skip_if_late(traffic)
     assert right >= 0.9 * whole.traced
 
 
@@ -171,8 +183,9 @@ def test_reports_name_subscribers_and_leave_out_the_listener(captured):
 
 
 def test_a_sample_becomes_trace_tables(spark, few_rows, captured):
-    _, _, _, (code, traces) = captured
+    _, _, traffic, (code, traces) = captured
     assert code == 0
+    skip_if_late(traffic)
     tables = td.read_traces(spark, traces)
     learnt = td.characterise(tables)
     homes = {each.name: each.at for each in learnt.system.publishers}
@@ -215,6 +228,7 @@ def test_consumers_are_polled_into_a_folder_of_their_own(spark, captured):
 
 def test_copies_are_told_at_the_times_of_their_messages(captured):
     _, reports, traffic, _ = captured
+    skip_if_late(traffic)
     published = np.array(sorted(traffic.moments["jobs"]))
     said = np.array(
         [
@@ -232,11 +246,12 @@ def test_copies_are_told_at_the_times_of_their_messages(captured):
 def test_what_consumers_of_a_stream_are_handed_is_no_publication():
     plan = CapturePlan(url="nats://x", pages=(), seconds=1.0)
     capturing = _Capture(plan, lambda stage: None)
+    capturing._heard = Heard()
     handed = "$JS.ACK.KEPT.crew.1.3.3.1700000000000000000.0"
     for reply in ("", handed, "inbox.7", handed):
         message = SimpleNamespace(subject="kept.a", reply=reply, data=b"x")
         asyncio.run(capturing._take(message))
-    assert len(capturing._heard.moments["kept.a"]) == 2
+    assert len(capturing._heard.numbers["kept.a"]) == 2
 
 
 def test_a_copy_does_not_follow_its_message_at_once(monkeypatch, tmp_path):
@@ -293,7 +308,7 @@ def test_senders_of_common_subjects_are_told_apart_by_their_counters():
     sent = np.stack([first, second], axis=1)
     sizes = np.array([50.0, 90.0, 90.0])
     names = Names(subjects=("a", "b", "c"), senders=("x", "y"))
-    found = attribute(heard, heard * sizes, sent, sent * 80.0, names)
+    found = attribute([heard, heard], sizes, sent, sent * 80.0, names)
     assert dict(found.of("a"))["x"] == pytest.approx(0.5, abs=0.2)
     assert dict(found.of("c")).get("y", 0.0) > 0.85
     assert found.of("never heard") == []

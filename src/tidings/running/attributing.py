@@ -21,13 +21,15 @@ _STANDARD_ERRORS = 3.0  # by which a weight must be above 0
 class Attribution:
     """Shares of each subject's messages (rows) by sender (columns), and what they explain.
 
-    ``explained`` is, by sender, which share of the messages that it sent the subjects account for.
+    ``explained`` is, by sender, which share of the messages that it sent the subjects account for;
+    ``unsure`` names the subjects for which no sender is sure; some may have likely ones.
     """
 
     subjects: tuple[str, ...]
     senders: tuple[str, ...]
     shares: Floats
     explained: Floats
+    unsure: tuple[str, ...] = ()
 
     def of(self, subject: str) -> list[tuple[str, float]]:
         """List who sends on a subject, and which share of its messages; nobody if it is unknown."""
@@ -38,52 +40,64 @@ class Attribution:
 
 
 def attribute(
-    heard: Floats, heard_bytes: Floats, sent: Floats, sent_bytes: Floats, names: Names
+    heard: Sequence[Floats], sizes: Floats, sent: Floats, sent_bytes: Floats, names: Names
 ) -> Attribution:
     """Find who published on which subject.
 
-    Rows are periods between two readings; columns of ``heard`` and ``heard_bytes`` are subjects,
-    those of ``sent`` and ``sent_bytes`` senders.
+    Rows are periods between two readings, columns of ``sent`` and ``sent_bytes`` are senders.
+    ``heard`` has one table for each sender, since servers are read one after the other: messages in
+    that sender's periods by subject. ``sizes`` are the mean bytes of a subject's messages.
 
     >>> import numpy as np
     >>> heard = np.array([[4.0, 1.0], [2.0, 3.0], [5.0, 5.0]])
     >>> names = Names(subjects=("a", "b"), senders=("x", "y"))
-    >>> attribute(heard, 10 * heard, heard, 10 * heard, names).of("a")
+    >>> attribute([heard, heard], np.array([10.0, 10.0]), heard, 10 * heard, names).of("a")
     [('x', 1.0)]
     """
-    scale = max(1.0, float(heard_bytes.sum()) / max(1.0, float(heard.sum())))
-    known = np.vstack([heard, heard_bytes / scale])
+    scale = max(1.0, float(sizes.mean()))
     weights = np.zeros((len(names.subjects), len(names.senders)))
     likely = np.zeros_like(weights)
-    for column in range(len(names.senders)):
+    total = np.maximum(sent.sum(axis=0), 1.0)
+    for column, messages in enumerate(heard):
+        known = np.vstack([messages, messages * sizes / scale])
         grown = np.concatenate([sent[:, column], sent_bytes[:, column] / scale])
-        weights[:, column] = _sure_weights(known, grown)
+        weights[:, column] = _sure_weights(known, grown, len(messages))
         likely[:, column], _ = nnls(known, grown)
     # A subject that nobody surely publishes on is given to whoever likely does.
-    weights = np.where(weights.any(axis=1, keepdims=True), weights, likely)
-    total = sent.sum(axis=0)
-    explained = np.minimum(1.0, (heard.sum(axis=0) @ weights) / np.where(total > 0, total, 1.0))
+    sure = weights.any(axis=1, keepdims=True)
+    weights = np.where(sure, weights, likely)
+    accounted = np.array([(each @ weights[:, k]).sum() for k, each in enumerate(heard)])
     shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
     return Attribution(
-        subjects=names.subjects, senders=names.senders, shares=shares, explained=explained
+        subjects=names.subjects,
+        senders=names.senders,
+        shares=shares,
+        explained=np.minimum(1.0, accounted / total),
+        unsure=tuple(np.array(names.subjects, dtype=object)[~sure.ravel()]),
     )
 
 
-def _sure_weights(known: Floats, grown: Floats) -> Floats:
-    """Compute weights of known columns that explain a growth, without those that may be noise."""
+def _sure_weights(known: Floats, grown: Floats, periods: int) -> Floats:
+    """Compute weights of known columns that explain a growth, without those that may be noise.
+
+    Bytes of messages of one size repeat what their numbers tell, so only periods are evidence.
+    """
     weights = np.zeros(known.shape[1])
-    support = np.flatnonzero(known.any(axis=0))
+    solved, residual = nnls(known, grown)
+    support = np.flatnonzero(solved)
     while support.size:
         solved, residual = nnls(known[:, support], grown)
-        spare = max(1, len(grown) - support.size)
-        inverse = np.linalg.pinv(known[:, support].T @ known[:, support])
-        unsure = np.sqrt(np.maximum(np.diag(inverse), 0.0)) * residual / np.sqrt(spare)
-        kept = solved > _STANDARD_ERRORS * unsure
-        if kept.all():
-            weights[support] = solved
-            break
+        spare = periods - support.size
+        if spare < 1:  # so many explain anything; the one that explains the least goes
+            surety = solved * known[:, support].sum(axis=0)
+        else:
+            inverse = np.linalg.pinv(known[:, support].T @ known[:, support])
+            unsure = np.sqrt(np.maximum(np.diag(inverse), 0.0)) * residual / np.sqrt(spare)
+            surety = solved / np.maximum(unsure, 1e-300)
+            if np.all(surety > _STANDARD_ERRORS):
+                weights[support] = solved
+                break
         # The least sure goes first: what it explained may then make another one sure.
-        surety = solved / np.maximum(unsure, 1e-300)
         support = np.delete(support, int(np.argmin(surety)))
     return weights
 
@@ -94,12 +108,3 @@ class Names:
 
     subjects: tuple[str, ...]
     senders: tuple[str, ...]
-
-
-def counted(moments: Sequence[float], edges: Sequence[float]) -> Floats:
-    """Count the moments between each two edges.
-
-    >>> counted([0.5, 1.5, 1.6], [0.0, 1.0, 2.0]).tolist()
-    [1.0, 2.0]
-    """
-    return np.histogram(np.asarray(moments), np.asarray(edges))[0].astype(float)

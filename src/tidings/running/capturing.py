@@ -20,33 +20,41 @@ import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from tidings.errors import EngineError
 from tidings.model import json_text
 from tidings.model.progress import Progress
 from tidings.running.asking import Pages
-from tidings.running.attributing import Attribution, Names, attribute, counted
+from tidings.running.attributing import Attribution
 from tidings.running.heartbeats import SUBJECT, Heartbeats, poll_consumers
-from tidings.running.nats_counts import INNER, client_name
-from tidings.running.nats_pages import PORT, connect, read_connections, read_varz, user_of
+from tidings.running.listening import (
+    LISTENER,
+    Heard,
+    Homes,
+    Reading,
+    attribute_heard,
+    find_listener,
+    read_counters,
+)
+from tidings.running.nats_counts import INNER
+from tidings.running.nats_pages import PORT, connect, read_varz, user_of
 
-_NAME = "tidings-capture"
 _TRACES = "tidings.trace."
 _READ_S = 0.5  # between two readings of the counters
-_LEAST_LEARNING_S = 8.0  # sixteen readings tell senders apart
-_MOST_LEARNING_S = 15.0
+_READINGS = 16  # tell senders apart, mostly
+_LEAST_LEARNING_S = 8.0
+_MOST_LEARNING_S = 25.0  # where it is still unsure who publishes what
 _LONGEST_PAUSE_S = 2.0  # of a copy after its message: many times what most links take
 _LAST_S = 1.0  # until the last reports must be here, after the last pause
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 _ANYWHERE = ("", "0.0.0.0", "::")
 _HANDED_OUT = "$JS.ACK."  # where consumers of a stream say that they have handled a message
+_MOST_NAMED = 5
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
 
 
@@ -85,19 +93,6 @@ class _Server:
     url: str
 
 
-@dataclass(slots=True)
-class _Heard:
-    """Messages as they were heard: when, by subject, and how large."""
-
-    moments: dict[str, list[float]] = field(default_factory=dict)
-    sizes: Counter[str] = field(default_factory=Counter)
-
-    def add(self, subject: str, size: int) -> None:
-        kind = next((inner for inner in INNER if subject.startswith(inner)), subject)
-        self.moments.setdefault(kind, []).append(time.time())
-        self.sizes[kind] += size
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
     """The size of the message that is traced, and how long after it the copy goes out."""
@@ -113,9 +108,6 @@ class CaptureFiles:
     reports: Path
     probes: Path
     polls: Path
-
-
-Counters = dict[str, tuple[float, float]]  # messages and bytes sent so far, by sender
 
 
 def capture(plan: CapturePlan, folder: Path, progress: Progress = lambda stage: None) -> Captured:
@@ -136,7 +128,7 @@ class _Capture:
         self._chance = random.Random(plan.seed)
         self._destination = _TRACES + "".join(random.choices("abcdefghijklmnop", k=12))
         self._clients: list[Any] = []
-        self._heard = _Heard()
+        self._heard: Heard | None = None  # while it is learnt who publishes what
         self._on_message: Callable[[str, int], Any] | None = None
         self._copies: dict[str, _Copy] = {}  # by id
         self._unknown: Counter[str] = Counter()
@@ -149,17 +141,17 @@ class _Capture:
     async def run(self, places: CaptureFiles) -> Captured:
         addresses = self._plan.pages or (f"http://{urlsplit(self._plan.url).hostname}:{PORT}",)
         servers = await asyncio.to_thread(self._servers, addresses)
-        listener = await self._connect(self._plan.url, _NAME)
+        listener = await self._connect(self._plan.url, LISTENER)
         await listener.subscribe(self._plan.subject, cb=self._take)
         await listener.flush()
         try:
             self._progress("learning who publishes what")
-            learning_s = min(_MOST_LEARNING_S, max(_LEAST_LEARNING_S, self._plan.seconds / 4))
-            attribution, homes = await self._learn(servers, learning_s)
-            rate = sum(map(len, self._event_moments().values())) / learning_s
+            heard_first = self._heard = Heard()
+            attribution, homes, rate = await self._learn(servers, heard_first, listener)
+            self._heard = None
             if not rate:
                 raise EngineError(
-                    f"nothing was published on '{self._plan.subject}' in {learning_s:g} s"
+                    f"nothing was published on '{self._plan.subject}' in {_LEAST_LEARNING_S:g} s"
                 )
             sampled = min(1.0, self._plan.most_per_s / rate)
             self._progress(f"tracing for {self._plan.seconds:g} s")
@@ -186,7 +178,7 @@ class _Capture:
         clients = []
         for name, server in servers.items():
             try:
-                clients.append(await self._connect(server.url, _NAME))
+                clients.append(await self._connect(server.url, LISTENER))
             except EngineError as problem:
                 self._beatless.append(f"{name} ({problem})")
         pages, seconds = [each.pages for each in servers.values()], self._plan.seconds
@@ -221,57 +213,46 @@ class _Capture:
 
     async def _take(self, message: Any) -> None:
         """Take in a message that was published; reports, traced copies and deliveries are not."""
-        if message.subject.startswith(_TRACES) or message.reply.startswith(_HANDED_OUT):
-            return
+        ours = message.subject.startswith(_TRACES)
+        published = not ours and not message.reply.startswith(_HANDED_OUT)
         size = len(message.data)
-        self._heard.add(message.subject, size)
-        if self._on_message is not None and not message.subject.startswith(INNER):
+        if self._heard is not None:
+            self._heard.add(message.subject, size, published=published)
+        if self._on_message is not None and published and not message.subject.startswith(INNER):
             await self._on_message(message.subject, size)
 
-    def _event_moments(self) -> dict[str, list[float]]:
-        heard = self._heard.moments
-        return {subject: each for subject, each in heard.items() if subject not in INNER}
-
     async def _learn(
-        self, servers: dict[str, _Server], seconds: float
-    ) -> tuple[Attribution, dict[str, tuple[str, str]]]:
-        """Listen and read counters for a while; gives who publishes what, and senders' homes."""
+        self, servers: dict[str, _Server], heard: Heard, client: Any
+    ) -> tuple[Attribution, Homes, float]:
+        """Listen and read counters until it is sure who publishes what, or for the longest time.
+
+        Gives who publishes what, where senders are, and the messages a second.
+        """
+        pages = {name: each.pages for name, each in servers.items()}
+        listener = await asyncio.to_thread(find_listener, pages, client.client_id)
+        ends_s = min(_MOST_LEARNING_S, max(_LEAST_LEARNING_S, self._plan.seconds / 4))
         began = time.monotonic()
-        edges: list[float] = []
-        readings: list[Counters] = []
-        homes: dict[str, tuple[str, str]] = {}
-        while not edges or time.monotonic() < began + seconds:
-            reading, here = await asyncio.to_thread(_counters, servers)
-            edges.append(time.time())
+        readings: list[Reading] = []
+        homes: Homes = {}
+        while True:
+            reading, here = await asyncio.to_thread(read_counters, pages, listener)
             readings.append(reading)
             homes |= here
             await asyncio.sleep(_READ_S)
-        return self._attribution(edges, readings), homes
-
-    def _attribution(self, edges: list[float], readings: list[Counters]) -> Attribution:
-        last = readings[-1]
-        senders = [each for each in last if last[each][0] > readings[0].get(each, (0.0, 0.0))[0]]
-        subjects = list(self._heard.moments)
-        if len(edges) < 3 or not senders or not subjects:
-            nobody = np.zeros((len(subjects), len(senders)))
-            return Attribution(
-                subjects=tuple(subjects),
-                senders=tuple(senders),
-                shares=nobody,
-                explained=np.zeros(len(senders)),
-            )
-        heard = np.array([counted(self._heard.moments[each], edges) for each in subjects]).T
-        sizes = [self._heard.sizes[each] / len(self._heard.moments[each]) for each in subjects]
-        table = [[reading.get(each, (0.0, 0.0)) for each in senders] for reading in readings]
-        grown = np.maximum(np.diff(np.array(table, dtype=float), axis=0), 0.0)
-        names = Names(subjects=tuple(subjects), senders=tuple(senders))
-        return attribute(heard, heard * np.array(sizes), grown[:, :, 0], grown[:, :, 1], names)
+            passed_s = time.monotonic() - began
+            if passed_s < ends_s or (len(readings) < _READINGS and passed_s < _MOST_LEARNING_S):
+                continue
+            attribution = attribute_heard(heard, readings, homes)
+            unsure = [each for each in attribution.unsure if each not in INNER]
+            if not unsure or ends_s >= _MOST_LEARNING_S:
+                return attribution, homes, heard.events() / passed_s
+            ends_s = _MOST_LEARNING_S
 
     async def _trace(
         self,
         servers: dict[str, _Server],
         attribution: Attribution,
-        homes: dict[str, tuple[str, str]],
+        homes: Homes,
         sampled: float,
         listener: Any,
     ) -> tuple[int, list[str]]:
@@ -346,7 +327,7 @@ class _Capture:
         headers["Tidings-Published-Ns"] = [str(int(sent_ns) - copy.pause_ns)]
         if self._plan.lifetime_s is not None:
             headers["Nats-TTL"] = [f"{max(1, round(self._plan.lifetime_s * 1000))}ms"]
-        steps = [each for each in report.get("events") or [] if each.get("name") != _NAME]
+        steps = [each for each in report.get("events") or [] if each.get("name") != LISTENER]
         for each in steps:
             if "ts" in each:
                 each["ts"] = earlier(each["ts"], copy.pause_ns)
@@ -370,10 +351,19 @@ class _Capture:
                 f"what these clients sent was heard only in part: {', '.join(sorted(unsure))}; "
                 "another account, or subjects outside --subject"
             )
-        if self._unknown:
+        guessed = sorted(each for each in attribution.unsure if attribution.of(each))
+        if guessed:
             notes.append(
-                f"{sum(self._unknown.values())} messages on {len(self._unknown)} subjects first "
-                "heard after the learning were not traced: nobody knows who published them"
+                f"who publishes on {_some(guessed)} is only the likeliest: the "
+                "counters of several clients grew alike. Rates by publisher may be wrong; capture "
+                "again, on a machine that does little else"
+            )
+        if self._unknown:
+            messages = sum(self._unknown.values())
+            notes.append(
+                f"{messages} messages on {_some(sorted(self._unknown))} were not traced: "
+                "first heard after who publishes what was learnt, or no client's counters "
+                "grew with them"
             )
         if self._beatless:
             notes.append(f"no heartbeats over links from {', '.join(self._beatless)}")
@@ -382,6 +372,16 @@ class _Capture:
                 f"{len(self._unpolled)} polls of JetStream consumers failed: {self._unpolled[0]}"
             )
         return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name the first few of many.
+
+    >>> _some(["a", "b", "c", "d", "e", "f", "g"])
+    'a, b, c, d, e and 2 more'
+    """
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def earlier(moment: str, by_ns: int) -> str:
@@ -400,22 +400,3 @@ def earlier(moment: str, by_ns: int) -> str:
     moment_ns = seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0")[:9]) - by_ns
     seconds, rest_ns = divmod(moment_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_ns:09d}Z"
-
-
-def _counters(servers: dict[str, _Server]) -> tuple[Counters, dict[str, tuple[str, str]]]:
-    """Read what every client has sent so far, in messages and bytes, and its name and server.
-
-    Connections of one name at one server are one sender.
-    """
-    counters: Counters = {}
-    homes = {}
-    for server, each in servers.items():
-        for row in read_connections(each.pages):
-            if row.get("kind", "Client") != "Client" or row.get("name") == _NAME:
-                continue
-            name = client_name(row, server)
-            sender = f"{name} at {server}"
-            messages, size = counters.get(sender, (0.0, 0.0))
-            counters[sender] = (messages + row["in_msgs"], size + row["in_bytes"])
-            homes[sender] = (name, server)
-    return counters, homes

@@ -113,12 +113,12 @@ def _request(url: str, credentials: str | None, asked: list[str]) -> dict[str, D
 
 
 def read_connections(pages: Pages, **options: str | int) -> list[Any]:
-    """Read all connections of a server, page by page."""
+    """Read all connections of a server, page by page, each with its page's moment as ``now``."""
     connections: list[Any] = []
     while True:
         answer = pages.read("connz", **options, limit=_PAGE, offset=len(connections))
         rows = answer.get("connections") if isinstance(answer, dict) else None
-        connections += rows or []
+        connections += [{**row, "now": answer.get("now")} for row in rows or []]
         if not rows or len(connections) >= int(answer.get("total") or 0):
             return connections
 
