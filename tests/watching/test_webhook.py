@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 import threading
 import time
@@ -29,13 +28,19 @@ LATE = replace(SLOW, name="target ann", kind="target", where=("ann",), what="eve
 def impatient(monkeypatch):
     """Tries follow each other at once."""
     monkeypatch.setattr(webhook, "_PAUSES_S", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(webhook, "_PATIENCE_S", 2.0)
 
 
-def post(url, told, *alarms):
+@pytest.fixture
+def post(tmp_path):
     """Post alarms, and wait until it is known what came of them."""
-    with Webhook(url, told.append) as hook:
-        for alarm in alarms or (SLOW,):
-            hook(alarm)
+
+    def posted(url, told, *alarms):
+        with Webhook(url, tmp_path / "unposted.jsonl", told.append) as hook:
+            for alarm in alarms:
+                hook(alarm)
+
+    return posted
 
 
 @contextmanager
@@ -68,44 +73,64 @@ def server(*codes):
         thread.join(timeout=10)
 
 
-def test_a_webhook_gets_the_alarm_as_json():
+def test_a_webhook_gets_the_alarm_as_json(post, tmp_path):
     told = []
     with server(200) as (url, got):
-        post(url, told)
+        post(url, told, SLOW)
     ((path, document),) = got
     assert path == "/alarms"
     assert (document["name"], document["since_ns"]) == (SLOW.name, 100)
     assert document["sentence"] == SLOW.sentence()
     assert told == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("code", [404, 302])
-def test_a_webhook_that_refuses_is_told_of_and_not_followed_elsewhere(code):
+def test_a_webhook_that_refuses_is_told_of_and_not_followed_elsewhere(post, code):
     told = []
     with server(code) as (url, got):
-        post(url, told)
+        post(url, told, SLOW)
     assert [path for path, _ in got] == ["/alarms"]
     assert [str(code) in text for text in told] == [True]
 
 
-def test_a_webhook_that_is_not_there_is_told_of():
+def test_a_webhook_that_is_not_there_is_told_of_once_and_what_waits_comes_later(post):
     told = []
-    post("http://127.0.0.1:9/", told)
-    assert len(told) == 1
+    post("http://127.0.0.1:9/", told, SLOW, LATE)
+    assert len(told) == 2
     assert "cannot be reached" in told[0]
+    assert "has not taken the last 2 alarms; the next watch with this state posts them" in told[1]
+    with server(200) as (url, got):
+        post(url, told, replace(SLOW, name="newer"))
+    assert [document["name"] for _, document in got] == [SLOW.name, LATE.name, "newer"]
+    assert len(told) == 2
+
+
+def test_a_run_that_is_killed_leaves_what_was_not_taken_to_the_next(post, tmp_path):
+    told = []
+    hook = Webhook("http://127.0.0.1:9/", tmp_path / "unposted.jsonl", told.append)
+    hook(SLOW)  # and nothing follows: no end that tidies up
+    with (tmp_path / "unposted.jsonl").open("a") as file:
+        file.write('{"torn')
+    with server(200) as (url, got):
+        post(url, told)
+    assert [document["name"] for _, document in got] == [SLOW.name]
+
+
+def test_what_is_no_address_is_refused(tmp_path):
     for bad in (
         "ftp://host/", "file:///etc/passwd", "nonsense", "http://host:abc/", "http://host/a b",
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match="wants http"):
-            Webhook(bad, told.append)
+            Webhook(bad, tmp_path / "unposted.jsonl", print)
 
 
-def test_a_webhook_that_does_not_speak_http_is_told_of():
+def test_a_webhook_that_does_not_speak_http_is_told_of(post):
     told = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer():
-            for _ in range(1 + len(webhook._PAUSES_S)):
+            for _ in range(webhook._TRIES_UNSAID):
                 there, _ = listening.accept()
                 with there:
                     there.recv(65536)
@@ -113,13 +138,12 @@ def test_a_webhook_that_does_not_speak_http_is_told_of():
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        post(f"http://127.0.0.1:{listening.getsockname()[1]}/", told)
+        post(f"http://127.0.0.1:{listening.getsockname()[1]}/", told, SLOW)
         thread.join(timeout=10)
-    assert len(told) == 1
     assert "cannot be reached" in told[0]
 
 
-def test_what_fails_for_now_is_tried_again_and_alarms_come_in_their_order():
+def test_what_fails_for_now_is_tried_again_and_alarms_come_in_their_order(post):
     told = []
     with server(503, 429, 200) as (url, got):
         post(url, told, SLOW, LATE)
@@ -127,7 +151,7 @@ def test_what_fails_for_now_is_tried_again_and_alarms_come_in_their_order():
     assert told == []
 
 
-def test_what_is_told_does_not_hold_up_the_watch(monkeypatch):
+def test_what_is_told_does_not_hold_up_the_watch(monkeypatch, tmp_path):
     """Somebody who takes the alarm and never answers."""
     told = []
     monkeypatch.setattr(webhook, "_PATIENCE_S", 0.5)
@@ -135,9 +159,9 @@ def test_what_is_told_does_not_hold_up_the_watch(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         begun = time.monotonic()
-        with Webhook(url, told.append) as hook:
+        with Webhook(url, tmp_path / "unposted.jsonl", told.append) as hook:
             for _ in range(20):
                 hook(SLOW)
             assert time.monotonic() - begun < webhook._TIMEOUT_S
     assert "3 alarms wait for the webhook at 127.0.0.1" in told[0]
-    assert re.search(r"was not told of the last [34] alarms", told[-1])
+    assert "has not taken the last 3 alarms" in told[-1]

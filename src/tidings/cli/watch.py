@@ -99,7 +99,7 @@ def watch(
         str, typer.Option("--window", metavar="TIME", help="Measure on-time shares over this time.")
     ] = "1h",
     time: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time.")
+        str | None, typer.Option("--for", metavar="TIME", help="Begin no look after this time.")
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Take in what is there, look once, and stop.")
@@ -142,7 +142,7 @@ def watch(
     from tidings.watching.rounds import WATCH_FOLDER, WatchPlan, watching
     from tidings.watching.rounds import watch as watch_on
     from tidings.watching.spans import SpanFolder, only_broker
-    from tidings.watching.webhook import Webhook
+    from tidings.watching.webhook import UNPOSTED_FILE, Webhook
 
     folder = state or store / WATCH_FOLDER
     margin_s, rules = options.seconds(margin), parse_lifetimes(lifetime or ())
@@ -173,7 +173,9 @@ def watch(
     )
     plan.check()  # refused before Spark takes its time to start, if at all
     for_s = None if time is None else options.seconds(time)
-    hook = None if webhook is None else Webhook(webhook, lambda text: console.warn((text,)))
+    hook = None
+    if webhook is not None:
+        hook = Webhook(webhook, folder / UNPOSTED_FILE, lambda text: console.warn((text,)))
 
     def tell(alarm: Alarm) -> None:
         show_alarm(alarm, json=json)

@@ -188,8 +188,9 @@ def _why(below: Sequence[Standing], alarms: Sequence[Alarm]) -> str:
 
 
 def _where(alarm: Alarm) -> str:
-    what = alarm.what
-    return f"{what} ({', '.join(map(short, alarm.where[:MOST_NAMED]))})" if alarm.where else what
+    """Say what an alarm is about, and where if that does not say it."""
+    unsaid = [short(each) for each in alarm.where if each not in alarm.what][:MOST_NAMED]
+    return f"{alarm.what} ({', '.join(unsaid)})" if unsaid else alarm.what
 
 
 def _capital(text: str) -> str:
