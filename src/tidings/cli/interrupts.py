@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -37,6 +38,17 @@ def heed() -> None:
             if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # not under nohup
                 signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
+        threading.excepthook = _tell_thread
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Let no library take signals over while the block runs: Spark's handler fails in itself."""
+    usual, signal.signal = signal.signal, lambda *_: None
+    try:
+        yield
+    finally:
+        signal.signal = usual
 
 
 def asked() -> bool:
@@ -109,3 +121,9 @@ def _interrupt(_signal: int, _frame: Any) -> None:
 def _tell_unraisable(problem: Any) -> None:
     if not isinstance(problem.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(problem)
+
+
+def _tell_thread(problem: threading.ExceptHookArgs) -> None:
+    """Tell why a thread ended, but not of one that lost Spark because all ends."""
+    if not asked():
+        threading.__excepthook__(problem)

@@ -43,8 +43,8 @@ def started(
             "trusted network"
         )
     try:
-        session = spark_session(master, memory=memory, small=small, settings=_CHOSEN)
-        interrupts.heed()  # Spark has taken Ctrl-C over, and would wait for its jobs
+        with interrupts.kept():  # else Ctrl-C would wait for Spark's jobs
+            session = spark_session(master, memory=memory, small=small, settings=_CHOSEN)
         try:
             yield session
         finally:

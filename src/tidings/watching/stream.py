@@ -7,11 +7,13 @@ outlives the process; rows are read by those who know tables and formats, as in 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from tidings.errors import EngineError, TidingsError
 from tidings.model.writing import keep_below
@@ -72,8 +74,23 @@ def take_new_files(
         if failed and isinstance(failed[0], TidingsError):
             raise failed[0] from None
         raise EngineError(f"the stream of {source} failed: {reason_of(problem)}") from problem
+    except KeyboardInterrupt:
+        _stop_at_once(spark, query)
+        raise
     finally:
         query.stop()
+
+
+def _stop_at_once(spark: SparkSession, query: StreamingQuery) -> None:
+    """Stop a query without waiting for its batch, which would go on with one job after the other.
+
+    The batch comes again the next time.
+    """
+    stopping = threading.Thread(target=query.stop, daemon=True)
+    stopping.start()
+    while stopping.is_alive():
+        spark.sparkContext.cancelAllJobs()
+        stopping.join(0.1)
 
 
 def _local(name: str) -> str:
