@@ -214,8 +214,9 @@ def outcome_table(
 def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
     """Make the columns of shares on time; for predicted ones also their error, and who says so."""
     if source != "predicted" or not rows["by"].any():
-        share = _cells(wording.percent, rows["on_time"], rows["on_time_se"])
-        return [Column(title="on time", cells=share)]
+        # What counters leave open can be more than what chance does.
+        unsure = rows[["on_time_se", "error"]].max(axis="columns")
+        return [Column(title="on time", cells=_cells(wording.percent, rows["on_time"], unsure))]
     # Of a simulated row only what standard errors of parameters add: the error says the rest.
     by_parameters = (rows["by"] == "theory") | (rows["on_time_se"] > rows["error"])
     noise = rows["on_time_se"].where(by_parameters)

@@ -35,14 +35,15 @@ class LevelCounts:
 class Counters:
     """How far a queue's counters went in each of some batches of equal length.
 
-    ``again`` are events handed out again, ``dropped`` those dropped, by cause.
+    ``again`` are events handed out again, None where nobody counted them; ``dropped`` are those
+    dropped, by cause.
     """
 
     polls: int
     from_ns: int
     until_ns: int
     entered: Floats
-    again: Floats
+    again: Floats | None
     dropped: Mapping[str, Floats]
 
     @property
@@ -57,7 +58,7 @@ class Counters:
 
     def shares(self) -> Iterator[tuple[str, float, float, float]]:
         """Yield shares of events: of what, the share, its standard error, its spread by batches."""
-        counts = {REDELIVERED: self.again}
+        counts = {} if self.again is None else {REDELIVERED: self.again}
         counts |= {f"{cause}.{DROPPED}": each for cause, each in self.dropped.items()}
         for what, each in counts.items():
             share = float(each.sum()) / max(self.events, 1)
@@ -107,7 +108,7 @@ class CountedQueue:
     stalls: int
     stalled_s: float
     counters: Counters
-    redelivered: float  # share of the events handed out again
+    redelivered: float | None  # share of the events handed out again; None: not counted
     dropped: Mapping[str, float]  # share of the events, by cause
 
     @property
@@ -161,7 +162,7 @@ def _queue(name: str, rows: pd.DataFrame, counts: LevelCounts) -> CountedQueue:
         stalls=int(polls["stalls"].sum()),
         stalled_s=float(polls["stalled_s"].sum()),
         counters=counters,
-        redelivered=float(counters.again.sum()) / through,
+        redelivered=None if counters.again is None else float(counters.again.sum()) / through,
         dropped={
             cause: min(float(number.sum()) / through, 1.0)
             for cause, number in counters.dropped.items()
@@ -208,7 +209,7 @@ def read_counters(ends: pd.DataFrame) -> dict[str, Counters]:
             from_ns=int(first_ns),
             until_ns=int(last_ns),
             entered=entered,
-            again=again,
+            again=again if rows["last_redelivered"][own.index].notna().any() else None,
             dropped=dropped,
         )
     return queues

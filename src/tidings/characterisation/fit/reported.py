@@ -306,9 +306,9 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
         source, mean_s, error_s = HISTOGRAMS, fitted.law.mean_s, math.nan
     elif queue is not None and queue.delays.get("drawn", np.zeros(1)).sum() > 0:
         counts = queue.delays["drawn"]
-        in_time = _by_curves(queue, laws)
         rate, dropped = queue.rate_per_s, queue.dropped
-        why = f"polled every {queue.apart_s:.3g} s; holds if events leave in the order they came"
+        in_time = _handled_in_time(_by_curves(queue, laws), queue)
+        why = f"polled every {queue.apart_s:.3g} s; {_order(queue)}"
         if in_time.high - in_time.low > _WIDE:
             why += f"; {_open(queue, in_time, laws)}"
         source, mean_s, error_s = LEVELS, queue.mean_s, queue.mean_se_s
@@ -319,23 +319,25 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
         kind = f"lost_{_cause(cause)}"
         lost[kind] = lost.get(kind, 0.0) + share
     delivered = max(1.0 - sum(lost.values()), 0.0)
+    on_time = in_time.share * delivered if source == HISTOGRAMS else in_time.share
     quantiles = Histogram.between_edges(counts).quantiles(list(QUANTILES.values()))
-    redelivered = {} if queue is None else {"handled_again": min(queue.redelivered, 1.0)}
+    again = None if queue is None else queue.redelivered
+    handled_again = {} if again is None else {"handled_again": min(again, 1.0)}
     row = {
         "subscriber": name,
         "broker": subscriber.at,
         "count": 1.0,
         "wanted_per_s": rate if math.isfinite(rate) else 0.0,
         "events": in_time.events,
-        "on_time": in_time.share * delivered,
+        "on_time": on_time,
         "on_time_se": in_time.standard_error,
-        "error": (in_time.high - in_time.low) / 2.0,
+        "error": max(in_time.high - in_time.share, in_time.share - in_time.low),
         "by": source,
         "why": why,
         "delivered": delivered,
-        "late": (1.0 - in_time.share) * delivered,
+        "late": max(delivered - on_time, 0.0),
         **lost,
-        **redelivered,
+        **handled_again,
         "delay_mean_s": mean_s,
         "delay_mean_se_s": error_s,
         **dict(zip(QUANTILES, quantiles, strict=True)),
@@ -348,6 +350,33 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
             {"subscriber": name, "delay_s": EDGES_S[filled], "arrived": np.minimum(arrived, 1.0)}
         ),
     )
+
+
+def _handled_in_time(left: InTime, queue: CountedQueue) -> InTime:
+    """Bound the share that was handled in time, of the share that left a queue in time.
+
+    What was dropped left too. It is taken for what had waited longest, which is what queues drop;
+    in the worst case all of it left in time. What is handed out again leaves out of its order: each
+    such time may make one event late, or another one punctual.
+    """
+    dropped, again = sum(queue.dropped.values()), min(queue.redelivered or 0.0, 1.0)
+    return replace(
+        left,
+        share=min(left.share, max(1.0 - dropped, 0.0)),
+        low=max(left.low - dropped - again, 0.0),
+        high=min(left.high + again, max(1.0 - dropped, 0.0)),
+    )
+
+
+def _order(queue: CountedQueue) -> str:
+    """Say what a share by the two curves of a queue rests on."""
+    words = "holds if events leave in the order they came"
+    if queue.redelivered:
+        words += f", but {queue.redelivered:.0%} were handed out again"
+    if queue.dropped:
+        dropped = f"{sum(queue.dropped.values()):.0%}"
+        words += f"; {dropped} left without being handled, taken for those that waited longest"
+    return words
 
 
 def _open(queue: CountedQueue, in_time: InTime, laws: tuple[Law, ...]) -> str:

@@ -6,7 +6,7 @@ beginning of a line, in which all inner lines of an indented one do not begin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -61,18 +61,20 @@ def levels_reading(
     files: Sequence[str],
     *columns: Column,
     owners: str,
+    counted: Callable[[DataFrame], DataFrame] = lambda rows: rows,
     notes: tuple[str, ...] = (),
 ) -> Reading:
     """Read what pages say of queues: ``counters`` is an array with an element for each.
 
-    ``columns`` are those of levels and ``owner``, one of the ``owners``, from ``each`` element; a
-    page without any is passed over.
+    ``columns`` are those of levels and ``owner``, one of the ``owners``, from ``each`` element, or
+    what ``counted`` makes these of, which may look at all polls of a queue; a page without any is
+    passed over.
     """
     asked = pages.withColumn("told", counters)
     silent = F.coalesce(F.size("told"), F.lit(-1)) <= 0
     reason = F.coalesce(F.col(REASON), F.when(silent, F.lit(NOTHING_SAID)))
     rows = asked.where(reason.isNull()).select("*", F.explode("told").alias("each"))
-    levels, apart = kept_apart(rows.select(*columns, *lines.ORIGIN), owners)
+    levels, apart = kept_apart(counted(rows.select(*columns, *lines.ORIGIN)), owners)
     return Reading(
         tables={"levels": candidates(levels, "levels", files[0])},
         records=asked.select(reason.alias(REASON), *lines.ORIGIN),

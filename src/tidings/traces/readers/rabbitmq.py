@@ -1,28 +1,32 @@
 """Polls of RabbitMQ's management API, ``/api/queues``: what came in, and what is there.
 
-The page tells neither when it was read nor how many have left: the first is the time of the file,
-unless whoever polls has added it; what left is what came in less what is there, so that both curves
-fit together whatever became of the messages.
+The page does not tell when it was read: that is the time of the file, unless whoever polls has
+added it. What left is what came in less what is there, so that both curves fit together whatever
+became of the messages; of these, what no consumer was done with was dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.traces.readers.derived import without_steps_back
+from tidings.traces.readers.derived import UNHANDLED, with_unhandled, without_steps_back
 from tidings.traces.readers.json_text import object_json
 from tidings.traces.readers.pages import COUNT, POLLED, levels_reading, read_pages
 from tidings.traces.readers.reading import Reader, Reading
 
 _QUEUE = (
     f"struct<name: string, vhost: string, messages: {COUNT}, messages_unacknowledged: {COUNT}, "
-    f"message_stats: struct<publish: {COUNT}, redeliver: {COUNT}, drop_unroutable: {COUNT}>>"
+    f"message_stats: struct<publish: {COUNT}, redeliver: {COUNT}, drop_unroutable: {COUNT}, "
+    f"ack: {COUNT}, deliver_no_ack: {COUNT}, get_no_ack: {COUNT}>>"
 )
 PAGE = f"{POLLED}, rows array<{_QUEUE}>, page array<{_QUEUE}>, items array<{_QUEUE}>"
+_GOT = ("ack", "deliver_no_ack", "get_no_ack")  # how consumers are done with a message
 # Messages that were there before counting began: both counters are ahead, so that none is negative.
 _AHEAD = 2**40
 _DATED = (
@@ -35,6 +39,10 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
     """Read candidate levels from polls; queues are called as they are."""
     pages = read_pages(spark, files, PAGE)
     entered = F.coalesce(F.col("each.message_stats.publish"), F.lit(0))
+    # A queue that nobody consumes from has none of these; it may still drop.
+    handled = reduce(
+        add, (F.coalesce(F.col(f"each.message_stats.{how}"), F.lit(0)) for how in _GOT)
+    )
     reading = levels_reading(
         pages,
         F.coalesce("page.rows", "page.page", "page.items"),
@@ -45,14 +53,21 @@ def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
         *_counters(entered, F.col("each.messages")),
         F.col("each.messages_unacknowledged").alias("in_flight"),
         F.col("each.message_stats.redeliver").alias("redelivered"),
-        object_json(
-            {"unroutable": F.col("each.message_stats.drop_unroutable").cast("string")}
-        ).alias("dropped"),
+        F.col("each.message_stats.drop_unroutable").alias("unroutable"),
+        (entered - handled - F.col("each.messages")).alias("missing"),
         owners="virtual hosts",
+        counted=_with_dropped,
         notes=(_DATED,),
     )
     levels = without_steps_back(reading.tables["levels"], "done", "entered")
     return replace(reading, tables={"levels": levels})
+
+
+def _with_dropped(polls: DataFrame) -> DataFrame:
+    """Add what was dropped by cause, in place of what it is counted from."""
+    causes = {name: F.col(name).cast("bigint").cast("string") for name in ("unroutable", UNHANDLED)}
+    dropped = with_unhandled(polls, "entered", "owner").withColumn("dropped", object_json(causes))
+    return dropped.drop(*causes)
 
 
 def _counters(entered: Column, there: Column) -> tuple[Column, Column]:
