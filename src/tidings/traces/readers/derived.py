@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 UNHANDLED = "unhandled"  # the cause: what left a queue because it had expired, or was one too many
-REFRESHED_NS = 30_000_000_000  # several times as long as brokers take to refresh their counters
+REFRESHED_NS = 10_000_000_000  # twice as long as brokers take to refresh their counters
 _FELL, _RUN = "counted_fell", "counted_run"
 
 
