@@ -200,12 +200,49 @@ def test_what_is_no_export_is_refused_for_good(sender, body, kind, headers, stat
     assert start.receiver.counts.refused_requests == 1
 
 
-def test_a_body_of_unknown_length_is_cut_off_at_the_limit(sender):
+@pytest.mark.parametrize(
+    ("kind", "headers", "status"),
+    [(JSON, {}, 413), (PROTOBUF, {}, 413), (JSON, {"Content_Encoding": "br"}, 415),
+     ("text/plain", {}, 415)],
+)  # fmt: skip
+def test_a_sender_of_much_sees_the_answer(sender, kind, headers, status):
+    most = 20 << 20
+    start = sender(most_bytes=most)
+    size = most + (1 << 20) if status == 413 else most
+    assert start(b" " * size, kind, Connection="close", **headers)[0].status == status
+    assert start(json.dumps(samples.otlp("1")))[0].status == 200
+
+
+def test_who_asks_before_sending_is_refused_at_once(sender):
+    start = sender(most_bytes=1000)
+    connection = http.client.HTTPConnection("127.0.0.1", start.served.port, timeout=PATIENCE_S)
+    connection.putrequest("POST", PATH)
+    for name, value in {
+        "Content-Type": JSON,
+        "Content-Length": 2000,
+        "Expect": "100-continue",
+    }.items():
+        connection.putheader(name, str(value))
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_a_body_of_unknown_length_is_cut_off(sender, monkeypatch):
+    monkeypatch.setattr("tidings.serving.receiver.READ_ON", 2)
     start = sender(most_bytes=150_000)
-    endless = (b" " * 50_000 for _ in range(10))
+    assert start((b" " * 50_000 for _ in range(5)), JSON)[0].status == 413
+    sent = []
+
+    def endless():
+        while True:
+            sent.append(1)
+            yield b" " * 50_000
+
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # hung up on while sending
-        assert start(endless, JSON)[0].status == 413
-    assert start.receiver.counts.refused_requests == 1
+        start(endless(), JSON)
+    assert len(sent) < 2000
+    assert start.receiver.counts.refused_requests == 2
 
 
 def test_a_full_disk_is_to_be_tried_again(sender, monkeypatch):

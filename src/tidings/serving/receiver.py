@@ -37,6 +37,7 @@ from tidings.traces.spans.unpacking import TooLargeError, gunzipped
 PORT = 4318  # OTLP over HTTP
 PATH = "/v1/traces"
 MOST_BYTES = 20 << 20  # of a body, unpacked
+READ_ON = 8  # times as much of a body that is too large, so that its sender sees the answer
 AT_ONCE = 8  # bodies in memory
 PATIENCE_S = 30.0  # for a body to come in, and for a place in memory
 RETRY_S = 1
@@ -113,9 +114,11 @@ class SpanReceiver:
         """Answer one export."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         try:
-            packed = _check_headers(request, kind, self.settings.most_bytes)
             async with asyncio.timeout(PATIENCE_S) as patience, self._places:
+                if "expect" in request.headers:  # nothing of its body has been sent yet
+                    _check_headers(request, kind, self.settings.most_bytes)
                 body = await self._body(request)
+                packed = _check_headers(request, kind, self.settings.most_bytes)
                 patience.reschedule(None)
                 return await run_in_threadpool(self._take, body, kind, packed)
         except _Refusal as refusal:
@@ -129,12 +132,18 @@ class SpanReceiver:
             return Response(status_code=400)
 
     async def _body(self, request: Request) -> bytes:
-        parts, size = [], 0
+        """Read a body; read on where it is too large, as who is hung up on sees no answer."""
+        parts, size, most = [], 0, self.settings.most_bytes
         async for part in request.stream():
             size += len(part)
-            if size > self.settings.most_bytes:
-                raise _too_large(self.settings.most_bytes)
-            parts.append(part)
+            if size <= most:
+                parts.append(part)
+            elif size > READ_ON * most:
+                break
+            else:
+                parts.clear()
+        if size > most:
+            raise _too_large(most)
         return b"".join(parts)
 
     def _take(self, body: bytes, kind: str, packed: bool) -> Response:
@@ -157,7 +166,7 @@ class SpanReceiver:
 
 
 def _check_headers(request: Request, kind: str, most: int) -> bool:
-    """Refuse what cannot be read before it is sent; answers whether it is compressed."""
+    """Refuse a body that cannot be read; answers whether it is compressed."""
     if kind not in (JSON, PROTOBUF):
         raise _Refusal(
             415, _INVALID, f"got content of type '{kind[:80]}'; wants {JSON} or {PROTOBUF}"
@@ -200,6 +209,8 @@ def _too_large(most: int) -> _Refusal:
 
 def _refused(refusal: _Refusal, kind: str) -> Response:
     answer = _answer(Status(code=refusal.code, message=str(refusal)), kind, refusal.status)
+    if refusal.status == 413:
+        answer.headers["Connection"] = "close"  # else the server reads on, however much there is
     if refusal.status == 503:
         answer.headers["Retry-After"] = str(RETRY_S)
     return answer

@@ -13,7 +13,7 @@ from tidings.traces.importing import import_traces
 from tidings.traces.readers.flat import NO_TABLE, read_flat
 from tidings.traces.readers.lines import NOT_UTF8, expand
 from tidings.traces.readers.mapping import parse_mapping
-from tidings.traces.readers.opening import NOT_CSV, NOT_JSON
+from tidings.traces.readers.opening import NOT_CSV, NOT_JSON, OTHER_HEADER
 from tidings.traces.window import TraceWindow
 
 MAPPING = parse_mapping("""
@@ -239,7 +239,19 @@ tables:
     assert json.loads(sent.content) == {"deep": "y", "flag": True, "n": 1.5}
 
 
-def test_a_file_with_another_header_is_refused(tmp_path, imported):
+def test_a_file_that_begins_otherwise_than_most_costs_no_other_one_anything(tmp_path, imported):
+    header = "kind,id,who,at,topic,price\n"
+    (tmp_path / "a.csv").write_text("<html>\nsent,odd,p,1,a,\n")
+    (tmp_path / "b.csv").write_bytes(f"{header}sent,odd,p,1,a,\n".encode("utf-16"))
+    (tmp_path / "c.csv").write_text(f"{header}sent,e1,p,1,a,\n", encoding="utf-8-sig")
+    (tmp_path / "d.csv").write_text(f"{header}sent,e2,p,2,a,\n")
+    account = account_of(imported()[0])
+    assert account["lines", "used", ""] == account["publications", "used", ""] == 2
+    assert account["lines", "set aside", OTHER_HEADER] == 2
+    assert {why for _, _, why in account} == {"", OTHER_HEADER, NOT_UTF8}
+
+
+def test_files_of_which_none_begin_as_most_do_are_refused(tmp_path, imported):
     (tmp_path / "a.csv").write_text("kind,id,who,at,topic,price\nsent,e,p,1,a,\n")
     (tmp_path / "b.csv").write_text("id,kind,who,at,topic,price\ne2,sent,p,1,a,\n")
     with pytest.raises(InvalidTracesError, match=r"b\.csv begins with another header"):

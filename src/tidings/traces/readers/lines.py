@@ -29,6 +29,7 @@ from tidings.traces.spans.unpacking import TORN
 FILE, BLOCK, PLACE, TEXT = "file", "block", "place", "text"
 ORIGIN = (FILE, BLOCK, PLACE, TEXT)
 NO_BLOCK = -1  # of a file that was read whole: places count its parts
+_MARK = "\ufeff"  # of byte order
 _LONGEST_HEADER = 1_000_000
 NOT_UTF8 = "not text in UTF-8"
 _TORN = "\0torn\0"  # stands for what follows, in the place of a line
@@ -109,13 +110,17 @@ def first_bytes(file: str) -> bytes:
 
 
 def first_line(spark: SparkSession, file: str) -> str:
-    """Read the first line of a file, without white space at its end; empty where there is none."""
+    """Read the first line of a file, without white space at its end; empty where there is none.
+
+    A byte order mark is no part of it, as it is none of the lines that Spark reads.
+    """
     if "://" in file:
         begin = spark.read.text(file).where("_metadata.file_block_start = 0").limit(1)
         rows = run_action(begin.collect, file)
-        return str(rows[0][0]).rstrip() if rows else ""
+        return str(rows[0][0]).removeprefix(_MARK).rstrip() if rows else ""
     start = first_bytes(file)
-    return (start.decode("utf-8", errors="replace").splitlines() or [""])[0].rstrip()
+    text = start.decode("utf-8", errors="replace").removeprefix(_MARK)
+    return (text.splitlines() or [""])[0].rstrip()
 
 
 def origin_of_lines() -> list[Column]:

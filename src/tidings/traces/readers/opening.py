@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from tidings.traces.readers.json_text import path_of, quoted, with_object
 
 NOT_JSON = "not one object in JSON"
 NOT_CSV = "it does not have as many columns as the header"
+OTHER_HEADER = "its file begins with another header than most"
 OPEN_QUOTE = "a quote opens a column and does not close it"
 _DOUBLED = "\u0001"  # stands for a doubled quote while quotes are checked
 _TABS = (".tsv", ".tab")
@@ -58,7 +60,9 @@ def open_flat(
     if kind == "parquet":
         return _open_parquet(spark, files)
     rows = lines.read_lines(spark, files, whole=whole)
-    return _open_csv(rows, files, delimiter) if kind == "csv" else _open_json(rows, files)
+    if kind == "csv":
+        return _open_csv(rows, files, delimiter, whole=whole)
+    return _open_json(rows, files)
 
 
 def _kind(files: Sequence[str]) -> str:
@@ -86,19 +90,22 @@ def _kind_of(file: str) -> str | None:
     return "json" if plain.endswith(".json") else kind_of_name(plain)
 
 
-def _open_csv(read: DataFrame, files: Sequence[str], delimiter: str | None) -> Opened:
+def _open_csv(
+    read: DataFrame, files: Sequence[str], delimiter: str | None, *, whole: bool
+) -> Opened:
     tabs = uncompressed(files[0]).endswith(_TABS)
     delimiter = delimiter or ("\t" if tabs else ",")
-    header = _first_line(read.sparkSession, files)
+    header, others = _header(read.sparkSession, files, whole=whole)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
-    names[0] = names[0].removeprefix("\ufeff").lstrip("# ")
+    names[0] = names[0].lstrip("# ")
     cells = ", ".join(f"c{index} string" for index in range(len(names)))
     options = {"sep": delimiter, "escape": '"', "columnNameOfCorruptRecord": "torn"}
     rows = read.where(F.rtrim(lines.TEXT) != header).withColumn(
         "row", F.from_csv(lines.TEXT, f"{cells}, torn string", options)
     )
     torn = F.when(F.col("row.torn").isNotNull(), F.lit(NOT_CSV))
-    wrong = F.coalesce(lines.not_utf8(), _open_quote(delimiter), torn)
+    strange = F.when(F.col(lines.FILE).isin(others), F.lit(OTHER_HEADER))
+    wrong = F.coalesce(lines.not_utf8(), strange, _open_quote(delimiter), torn)
 
     def text(name: str) -> Column:
         if names.count(name) > 1:  # harmless in a column that nobody asks for
@@ -130,25 +137,30 @@ def _open_quote(delimiter: str) -> Column:
     return F.when(wrong, F.lit(OPEN_QUOTE))
 
 
-def _first_line(spark: SparkSession, files: Sequence[str]) -> str:
-    """Read the header: the first line of all files that are not empty, which must be the same."""
-    header = ""
-    for file in files:
-        first = lines.first_line(spark, file)
-        if header and first and first != header:
-            raise InvalidTracesError(
-                f"{file} begins with another header than {files[0]}: {first[:200]!r}; "
-                "import it apart, with its own mapping"
-            )
-        if "\0" in first or "\ufffd" in first:
+def _header(spark: SparkSession, files: Sequence[str], *, whole: bool) -> tuple[str, list[str]]:
+    """Find the header: the first line of most files; and the files that begin with another one.
+
+    Of files that have to be ``whole``, and of those elsewhere, all have to begin with the same.
+    """
+    firsts = {file: first for file in files if (first := lines.first_line(spark, file))}
+    if not firsts:
+        raise InvalidTracesError(f"{files[0]}: got an empty file; wants a header and rows")
+    texts = Counter(each for each in firsts.values() if not re.search("[\0\ufffd]", each))
+    header, often = texts.most_common(1)[0] if texts else ("", 0)
+    unsure = 2 * often <= texts.total()
+    for file, first in firsts.items():
+        if first == header or not (unsure or whole or "://" in file):
+            continue
+        if first not in texts:
             raise InvalidTracesError(
                 f"{file}: its header is {lines.NOT_UTF8}; save it as UTF-8 "
                 "(for example: iconv -f UTF-16 -t UTF-8)"
             )
-        header = header or first
-    if not header:
-        raise InvalidTracesError(f"{files[0]}: got an empty file; wants a header and rows")
-    return header
+        raise InvalidTracesError(
+            f"{file} begins with another header than others: {first[:200]!r}, not "
+            f"{header[:200]!r}; import it apart"
+        )
+    return header, [file for file, first in firsts.items() if first != header]
 
 
 def _open_json(read: DataFrame, files: Sequence[str]) -> Opened:

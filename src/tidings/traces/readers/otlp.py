@@ -4,7 +4,8 @@ Spans that create or publish a message become ``publications``, those that recei
 ``deliveries``, each client and destination a ``subscription``. Attribute names are those of the
 messaging conventions, new and old. A delivery finds its publication by the links of its span (a
 batch has one per message), else by its parent, else by the message id and destination. Spans of
-brokers and of others may stand in between: links and parents are followed up to the next producer.
+brokers and of others may stand in between: their parents are followed up to the next producer, and
+so is the link of a span that has but one.
 
 A consumer's destination need not be called as the producer's is (RabbitMQ's has the queue in it): a
 destination that nobody publishes to is read as the contents of what was delivered from it.
@@ -251,7 +252,11 @@ def _leading(spans: DataFrame) -> DataFrame:
     sent = spans.where(F.col("role") == "producer")
     below = [sent.where("span_key != ''").select(F.col("span_key").alias("key"), "span_key")]
     others = spans.where((F.coalesce("role", F.lit("")) != "producer") & (F.col("span_key") != ""))
-    steps = others.select(F.col("span_key").alias("below"), F.col("parent_key").alias("key"))
+    links = F.array_distinct(F.coalesce("link_keys", F.array().cast("array<string>")))
+    # Several links are a batch, which leads to no single publication.
+    link = F.when(F.size(links) == 1, F.get(links, F.lit(0)))
+    above = F.array_distinct(F.array_compact(F.array("parent_key", link)))
+    steps = others.select(F.col("span_key").alias("below"), F.explode(above).alias("key"))
     for _ in range(_MOST_BETWEEN):
         last = below[-1].join(steps, "key").select(F.col("below").alias("key"), "span_key")
         below.append(last)
