@@ -116,3 +116,14 @@ def test_a_watch_can_show_itself_on_a_page(tmp_path, monkeypatch):
             assert b"Tidings" in answer.read()
     with pytest.raises(OSError, match=r"refused|reset"):
         urllib.request.urlopen(url, timeout=5)
+
+
+@pytest.mark.parametrize("name", ["p", "b", "publisher b"])
+def test_a_name_that_is_part_of_a_word_is_said_all_the_same(name):
+    what = "publisher has fallen silent"
+    alarm = Alarm(
+        name="changed publishers.p.rate", kind="changed", where=(name,), what=what, size=0.0,
+        unit="events", since_ns=1,
+    )  # fmt: skip
+    assert f"({name})" in alarm.sentence()
+    assert replace(alarm, what=f"{what}: {name}").unnamed() == []

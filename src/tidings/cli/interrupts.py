@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import signal
+import socketserver
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ TIDYING_S = 5.0
 _LONGEST_TIDYING_S = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+_handle_error = socketserver.BaseServer.handle_error
 _asked_at: list[float] = []
 
 
@@ -39,6 +41,7 @@ def heed() -> None:
                 signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
         threading.excepthook = _tell_thread
+        socketserver.BaseServer.handle_error = _tell_request  # type: ignore[method-assign, assignment]
 
 
 @contextlib.contextmanager
@@ -96,7 +99,7 @@ class _QuietArrow(MetaPathFinder):
                 load(module)
                 module.enable_signal_handlers(False)
 
-            spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
+            spec.loader.exec_module = load_quietly  # type: ignore
         return spec
 
 
@@ -127,3 +130,9 @@ def _tell_thread(problem: threading.ExceptHookArgs) -> None:
     """Tell why a thread ended, but not of one that lost Spark because all ends."""
     if not asked():
         threading.__excepthook__(problem)
+
+
+def _tell_request(server: socketserver.BaseServer, request: Any, client: Any) -> None:
+    """Tell why a server here failed, but not of one that Spark talked to until all ended."""
+    if not asked():
+        _handle_error(server, request, client)

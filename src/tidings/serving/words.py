@@ -189,7 +189,7 @@ def _why(below: Sequence[Standing], alarms: Sequence[Alarm]) -> str:
 
 def _where(alarm: Alarm) -> str:
     """Say what an alarm is about, and where if that does not say it."""
-    unsaid = [short(each) for each in alarm.where if each not in alarm.what][:MOST_NAMED]
+    unsaid = [short(each) for each in alarm.unnamed()][:MOST_NAMED]
     return f"{alarm.what} ({', '.join(unsaid)})" if unsaid else alarm.what
 
 

@@ -377,7 +377,7 @@ class Watcher:
         except TidingsError as problem:
             self._say(f"the fitted system cannot be kept: {problem}")
             return
-        self._fitted, self._fitted_ns, self._known_ns = str(path), at_ns, at_ns
+        self._fitted, self._fitted_ns, self._known_ns = str(path.absolute()), at_ns, at_ns
         self._predicted = self._foretold(system) or self._predicted
 
     def _foretold(self, system: System) -> Outcome | None:
@@ -417,7 +417,7 @@ class Watcher:
         except TidingsError:
             return None
         if system is not None:
-            self._fitted = str(path)
+            self._fitted = str(path.absolute())
         return system
 
 

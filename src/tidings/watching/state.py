@@ -8,6 +8,7 @@ for every earlier one, for time series.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -73,9 +74,16 @@ class Alarm:
     do: str = ""  # the best single change against it
     count: int = 1  # of those that are told of as one
 
+    def unnamed(self) -> list[str]:
+        """List where it is, but for what its text names as a word of its own."""
+        named = r"(?<!\w){}(?!\w)"
+        return [
+            each for each in self.where if not re.search(named.format(re.escape(each)), self.what)
+        ]
+
     def sentence(self) -> str:
         """Say all of it in one line."""
-        unnamed = [name for name in self.where if name not in self.what]
+        unnamed = self.unnamed()
         where = f" ({', '.join(unnamed)})" if unnamed else ""
         cause = f"; because {self.cause}" if self.cause else ""
         do = f"; {self.do}" if self.do else ""

@@ -12,6 +12,7 @@ from tidings.watching.state import CHANGED, Alarm
 
 ENDED_SHOWN = 20  # alarms that ended and are still shown, the latest
 _ANYWHERE = (f"{CHANGED} share ", f"{CHANGED} publishers.")  # of no place that can be changed
+_OF_LINK = ".link."  # that of a publisher can be
 
 Tell = Callable[[Alarm], None]
 
@@ -55,7 +56,9 @@ def advice(alarm: Alarm, remedies: Iterable[Remedy]) -> str:
     and what more events bring about, whatever helps most answers; not a longer lifetime, which is
     what was promised.
     """
-    anywhere = alarm.kind != CHANGED or alarm.name.startswith(_ANYWHERE)
+    anywhere = alarm.kind != CHANGED or (
+        alarm.name.startswith(_ANYWHERE) and _OF_LINK not in alarm.name
+    )
     places = {*alarm.where, *(_other_way(name) for name in alarm.where)}
     for remedy in remedies:
         acts_there = any(change.target in places for change in remedy.changes)
