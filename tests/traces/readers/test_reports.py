@@ -224,6 +224,73 @@ def test_answers_of_the_query_api_are_read_too(spark: SparkSession, tmp_path: Pa
     }
 
 
+def stream_polls(folder: Path, *polls: tuple[int, ...], seen: int = 0) -> list[str]:
+    """Polls of a consumer and its stream: first and last there, reached, handed, to come, open."""
+    pages = []
+    for second, (first, last, reached, handed, pending, waiting) in enumerate(polls):
+        page = jsz(second, handed, pending, waiting, num_redelivered=seen)
+        stream = page["account_details"][0]["stream_detail"][0]
+        stream["state"] = {"first_seq": first, "last_seq": last}
+        stream["consumer_detail"][0]["delivered"]["stream_seq"] = reached
+        pages.append(json.dumps(page))
+    path = folder / "jsz.jsonl"
+    path.write_text("\n".join(pages))
+    return [str(path)]
+
+
+def test_a_consumer_of_a_whole_stream_tells_what_was_discarded_and_handed_out_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    polls = [
+        (1, 100, 100, 100, 0, 0),
+        (151, 200, 100, 100, 50, 0),  # it is away, and 50 that it has not seen are discarded
+        (251, 300, 300, 250, 0, 0),
+        (251, 400, 400, 400, 0, 30),  # 150 hand-outs of 100 messages
+    ]
+    levels = read_jsz(spark, stream_polls(tmp_path, *polls)).tables["levels"]
+    assert rows_of(levels, "entered", "done", "redelivered", "dropped") == {
+        (100, 100, 0, '{"unhandled":0}'),
+        (200, 150, 0, '{"unhandled":50}'),
+        (300, 300, 0, '{"unhandled":50}'),
+        (400, 370, 50, '{"unhandled":50}'),
+    }
+
+
+def test_a_consumer_of_some_subjects_tells_nothing_of_what_was_discarded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    polls = [(1, 100, 90, 40, 0, 0), (1, 200, 190, 100, 5, 20)]  # others have the rest
+    levels = read_jsz(spark, stream_polls(tmp_path, *polls, seen=7)).tables["levels"]
+    assert rows_of(levels, "entered", "done", "redelivered", "dropped") == {
+        (40, 40, 7, None),
+        (105, 80, 7, None),
+    }
+
+
+@pytest.mark.parametrize(("acked", "unhandled"), [(0.5, 400), (1.0, 0)])
+def test_what_rabbitmq_lets_go_of_without_a_consumer_is_dropped_and_late_counters_are_not(
+    spark: SparkSession, tmp_path: Path, acked: float, unhandled: int
+) -> None:
+    """Twenty a second, fifty there; every other page has counters of five seconds ago."""
+    files = []
+    for number in range(13):
+        second = 5 * number
+        known_s = max(second - 5 * (number % 2), 0)
+        stats = {"publish": 100 + 20 * second, "ack": 50 + round(20 * acked * known_s)}
+        page = [{"name": "q", "vhost": "/", "messages": 50, "message_stats": stats}]
+        path = tmp_path / f"{number:02d}.json"
+        path.write_text(json.dumps({"polled_ns": EPOCH + second * S, "page": page}))
+        files.append(str(path))
+    levels = read_rabbitmq_polls(spark, files).tables["levels"].collect()
+    told = [
+        json.loads(row["dropped"])["unhandled"] for row in sorted(levels, key=lambda r: r.at_ns)
+    ]
+    assert told == sorted(told)
+    # Of sixty seconds those next to both ends tell of late counters at most.
+    assert told[-1] == pytest.approx(unhandled, abs=100 if unhandled else 0)
+    assert told[0] == 0
+
+
 def test_pages_of_rabbitmq_and_burrow(spark: SparkSession, tmp_path: Path) -> None:
     stats = {"publish": 100, "redeliver": 4}
     queue = {"name": "q", "messages": 7, "messages_unacknowledged": 2, "message_stats": stats}
