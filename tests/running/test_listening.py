@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tidings.running.capturing import _unseen
 from tidings.running.listening import Heard, Moment, Reading, attribute_heard
 
 RATES = {"a": 40.0, "b": 25.0, "c": 15.0}
@@ -72,3 +73,19 @@ def test_without_counts_what_is_heard_late_is_unsure():
 def test_too_few_readings_tell_nothing_for_sure():
     heard, readings = played(1, late_s=0.0, counted=True)
     assert set(attribute_heard(heard, readings[:2], HOMES).unsure) == set(RATES)
+
+
+def test_bursts_and_large_messages_are_told_from_even_small_ones():
+    chance = np.random.default_rng(3)
+    even, bursts = Heard(), Heard()
+    for _ in range(300):
+        even.add("a", 90)
+        bursts.add("a", 5000)
+    even.moments_s = list(np.cumsum(chance.exponential(0.03, 300)))
+    bursts.moments_s = list(np.repeat(np.arange(10) * 1.0, 30))
+    for heard in (even, bursts):
+        heard.add("$JS.API.x", 10**6)
+    assert _unseen(even) == []
+    assert [
+        word for word in ("bursts", "5.0 kB") if any(word in note for note in _unseen(bursts))
+    ] == ["bursts", "5.0 kB"]

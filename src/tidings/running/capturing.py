@@ -55,6 +55,8 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\
 _ANYWHERE = ("", "0.0.0.0", "::")
 _HANDED_OUT = "$JS.ACK."  # where consumers of a stream say that they have handled a message
 _MOST_NAMED = 5
+_BUNCHED = 3.0  # times the variance of independent messages
+_LARGE_BYTES = 2000.0  # take more than one packet
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
 
 
@@ -169,7 +171,10 @@ class _Capture:
             sampled=sampled,
             seconds=self._plan.seconds,
             probes=probes,
-            notes=tuple(self._notes(attribution, idle=len(servers) > 1 and not probes)),
+            notes=(
+                *_unseen(heard_first),
+                *self._notes(attribution, idle=len(servers) > 1 and not probes),
+            ),
         )
 
     @contextlib.asynccontextmanager
@@ -372,6 +377,24 @@ class _Capture:
                 f"{len(self._unpolled)} polls of JetStream consumers failed: {self._unpolled[0]}"
             )
         return notes
+
+
+def _unseen(heard: Heard) -> list[str]:
+    """Note what copies, empty and sent later, do not meet on links."""
+    notes, bunching, size = [], heard.bunching(), heard.mean_bytes()
+    if bunching > _BUNCHED:
+        notes.append(
+            f"messages come in bursts (counts in a tenth of a second vary {bunching:.0f} times as "
+            "much as of independent ones), and copies go out apart from each other: where a slow "
+            "link makes a burst wait for itself, delays are too short and shares on time too high. "
+            "Compare with times of your own clients"
+        )
+    if size > _LARGE_BYTES:
+        notes.append(
+            f"messages have {size / 1000:.1f} kB on average, and copies have no body: what bodies "
+            "take on slow links is not in the delays"
+        )
+    return notes
 
 
 def _some(names: Sequence[str]) -> str:

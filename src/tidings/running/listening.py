@@ -26,6 +26,8 @@ from tidings.running.nats_pages import read_connections
 LISTENER = "tidings-capture"
 _FEWEST_READINGS = 3  # two periods
 _NONE = (0.0, 0.0)
+_BUNCH_S = 0.1  # in which messages of one burst wait for each other
+_ENOUGH = 50  # events to tell bursts by
 
 
 @dataclass(slots=True)
@@ -47,6 +49,20 @@ class Heard:
     def events(self) -> int:
         """Count the messages that are no server's or stream's own."""
         return sum(len(each) for kind, each in self.numbers.items() if kind not in INNER)
+
+    def bunching(self) -> float:
+        """Compute how much more counts of events vary than of independent ones, which have 1."""
+        numbers = [each for kind, own in self.numbers.items() if kind not in INNER for each in own]
+        moments_s = np.array(self.moments_s)[np.sort(numbers)] if numbers else np.zeros(0)
+        if moments_s.size < _ENOUGH:
+            return 1.0
+        counts = np.bincount(((moments_s - moments_s[0]) / _BUNCH_S).astype(int))
+        return float(np.var(counts) / np.mean(counts))
+
+    def mean_bytes(self) -> float:
+        """Compute the mean size of an event's message."""
+        total = sum(size for kind, size in self.bytes.items() if kind not in INNER)
+        return total / max(self.events(), 1)
 
 
 @dataclass(frozen=True, slots=True)
