@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tidings.model.units import format_seconds
 
 UNKNOWN = "–"
+# Characters that make what follows run from right to left, and would turn a sentence's numbers.
+_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def percent(share: float, se: float = math.nan) -> str:
@@ -131,9 +134,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def short(name: str, most: int = 40) -> str:
-    """Shorten a name to at most so many characters.
+    """Shorten a name to at most so many characters, of which none turns others round.
 
     >>> short("an airport with a rather long name", 16)
     'an airport with…'
+    >>> short("a\u202eb")
+    'a\ufffdb'
     """
+    name = _TURNING.sub("\ufffd", name)
     return name if len(name) <= most else name[: most - 1].rstrip() + "…"

@@ -6,6 +6,7 @@ before or after the store has changed goes on from there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tidings.traces.window import TraceWindow
 from tidings.watching.staging import Limits, MicroBatch, Staging
 
 LEAST_KEPT_S = 7200.0  # of which the last hour is fitted
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")  # s3://place, of which a path keeps one slash
 FIRST_SHARE = 0.1  # of a period; a shorter first part waits for the next one
 
 
@@ -48,6 +50,11 @@ class Closing:
         if not self.source.is_dir():
             raise InvalidTracesError(
                 f"{self.source}: there is no such folder; wants one that trace tables come into"
+            )
+        if _ADDRESS.match(str(self.store)):
+            raise InvalidTracesError(
+                f"--store is {self.store}, an address; wants a folder of this machine, also one "
+                "that is mounted: parts are put in place by renaming"
             )
         if self.store.resolve().is_relative_to(self.source.resolve()):
             raise InvalidTracesError(
