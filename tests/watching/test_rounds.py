@@ -59,6 +59,22 @@ def test_what_was_counted_and_not_judged_is_judged_by_the_next_run(plan, monkeyp
         assert state.health.judged_ns == counted_s * SECOND_NS
 
 
+def test_a_store_that_is_emptied_is_told_of_until_the_watch_begins_anew(plan, monkeypatch):
+    monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: None)
+    monkeypatch.setattr(Watcher, "_compact", lambda _: None)
+    monkeypatch.setattr(Watcher, "_measure", lambda _: True)
+    problems = []
+    with watched(plan) as watcher:
+        for counted_s in (60, 60, 0, 120, 180):
+            monkeypatch.setattr(
+                closing.Closing, "counted_until_ns", lambda _, until=counted_s: until * SECOND_NS
+            )
+            watcher._unmeasured = True
+            problems.append(watcher.round().health.problem)
+    assert problems[:2] == ["", ""]
+    assert all("was emptied while it was watched" in each for each in problems[2:])
+
+
 def test_a_source_that_is_gone_is_told_of_and_asked_again(plan, monkeypatch):
     taken = []
     monkeypatch.setattr(rounds, "take_new_files", lambda *_, **__: taken.append(1))

@@ -111,6 +111,7 @@ class Watcher:
     _queues: NowAndBefore = field(init=False, default=({}, {}))
     _waits: dict[str, float] = field(init=False, default_factory=dict)  # newest, by broker
     _judged_ns: int = field(init=False, default=0)  # where the newest part ends that was judged
+    _emptied: bool = field(init=False, default=False)  # whether the store lost what was judged
     _unmeasured: bool = field(init=False, default=False)  # whether a part waits to be measured
     _set_aside: tuple[int, int] = field(init=False, default=(0, 0))  # rows, in parts up to when
     _strays: int = field(init=False, default=0)  # rows from long before all others
@@ -161,6 +162,7 @@ class Watcher:
         """Take in, count and judge all that is new; gives the state, which is also written."""
         started, self._problems = time.monotonic(), self._before_round
         self._before_round = []
+        self._look_for_store()
         latest = self._take_in()
         has_closed = latest is not None and self._close(latest)
         is_new = (has_closed or self._unmeasured) and self._measure()
@@ -177,6 +179,16 @@ class Watcher:
         """Tell of something in the state of this round."""
         if problem and problem not in self._problems:
             self._problems.append(problem)
+
+    def _look_for_store(self) -> None:
+        """Tell, at every look from then on, that the store has less than was judged."""
+        self._emptied |= self.plan.closing.counted_until_ns() < self._judged_ns
+        if self._emptied:
+            self._say(
+                f"{self.plan.closing.store} was emptied while it was watched: with its parts went "
+                "who subscribes, and measured shares are those from before. End this watch, remove "
+                f"{self.plan.folder} as well, and begin anew"
+            )
 
     def _take_in(self) -> MicroBatch | None:
         """Stage the rows of all new files; gives the latest batch there has ever been."""
