@@ -64,6 +64,7 @@ def test_bridges_that_nobody_named_are_asked_for():
         (["mqtt://h", "mqtt://h:1883"], [], "named twice: h:1883, h:1883"),
         (["mqtt://h:1", "mqtt://i:2"], ["h:1"], "wants two of h:1, i:2"),
         (["mqtt://h:1", "mqtt://i:2"], ["h:1,j:3"], "wants two of h:1, i:2"),
+        (["mqtt://h:1", "mqtt://i:2", "mqtt://j:3"], ["h:1,i:2"], "are not joined by the bridges"),
     ],
 )
 def test_what_cannot_be_listened_to_is_told_before_anybody_is_asked(urls, bridges, said):

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+import networkx as nx
+
 from tidings.errors import EngineError, InvalidInputError
 from tidings.model.naming import few
 from tidings.running.asking import hidden
@@ -57,7 +59,12 @@ def read_mqtt(
     """Listen to brokers, all at once; gives what was learnt, and what was asked for it."""
     places = places_of(urls)
     names = [name for name, _ in places]
-    joined = [bridge_ends(each, names) for each in bridges]
+    joined = joined_brokers(bridges, names)
+    if not nx.is_connected(joined):
+        raise InvalidInputError(
+            f"{few(names)} are not joined by the bridges that were named; wants --bridge A,B for "
+            "each pair that is: brokers do not tell where their bridges lead"
+        )
     heard = [Heard(name=name) for name in names]
     problems: list[Exception] = []
 
@@ -78,7 +85,7 @@ def read_mqtt(
     if problems:
         raise problems[0]
     asked = tuple(f"SUBSCRIBE {topic} at {name}" for name in names for topic in ("$SYS/#", "#"))
-    return mqtt_network(heard, joined), asked
+    return mqtt_network(heard, list(joined.edges)), asked
 
 
 def mqtt_network(heard: Sequence[Heard], joined: Sequence[tuple[str, str]]) -> SeenNetwork:
@@ -191,6 +198,16 @@ def _place(url: str) -> tuple[str, urllib.parse.SplitResult]:
         )
     default = 8883 if parts.scheme == "mqtts" else 1883
     return f"{parts.hostname}:{port or default}", parts
+
+
+def joined_brokers(bridges: Sequence[str], names: Sequence[str]) -> nx.Graph:
+    """Make the graph of brokers and the bridges that were named; two brokers are joined anyway."""
+    joined = nx.Graph()
+    joined.add_nodes_from(names)
+    joined.add_edges_from(bridge_ends(each, names) for each in bridges)
+    if len(names) == 2:
+        joined.add_edge(*names)
+    return joined
 
 
 def bridge_ends(text: str, names: Sequence[str]) -> tuple[str, str]:

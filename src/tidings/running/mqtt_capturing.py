@@ -29,7 +29,7 @@ from tidings.model.naming import few
 from tidings.model.progress import Progress
 from tidings.model.trace_files import trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
-from tidings.running.mqtt import Message, bridge_ends, listening, places_of
+from tidings.running.mqtt import Message, joined_brokers, listening, places_of
 
 PROBES = "tidings/probe"
 _LAST_S = 1.0  # until what was published has come everywhere
@@ -152,10 +152,7 @@ class _Event:
 
 def _joined(bridges: Sequence[str], names: Sequence[str]) -> nx.Graph:
     """Make the graph of brokers and bridges; exactly one path must join each two brokers."""
-    joined = nx.Graph(bridge_ends(each, names) for each in bridges)
-    joined.add_nodes_from(names)
-    if len(names) == 2:
-        joined.add_edge(*names)
+    joined = joined_brokers(bridges, names)
     if not nx.is_tree(joined):
         raise InvalidInputError(
             f"wants bridges (--bridge A,B) that join {few(list(names))} in exactly one way"
