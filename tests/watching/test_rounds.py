@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -73,6 +75,21 @@ def test_a_store_that_is_emptied_is_told_of_until_the_watch_begins_anew(plan, mo
             problems.append(watcher.round().health.problem)
     assert problems[:2] == ["", ""]
     assert all("was emptied while it was watched" in each for each in problems[2:])
+
+
+def test_what_was_fitted_is_found_from_anywhere(tmp_path, monkeypatch):
+    """The state is read elsewhere than where a relative --store was given."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    rules = Closing(source=Path("in"), store=Path("store"), base=SYSTEM)
+    plan = WatchPlan(closing=rules, system=SYSTEM, name="small", folder=Path("store", "watch"))
+    monkeypatch.setattr(Watcher, "_foretold", lambda *_: None)
+    with watched(plan) as watcher:
+        watcher._keep(SYSTEM, 1)
+        kept = Path(watcher._fitted)
+    with watched(plan) as again:
+        found = Path(again._fitted)
+    assert kept == found == tmp_path / "store" / "watch" / "fitted.yaml"
 
 
 def test_a_source_that_is_gone_is_told_of_and_asked_again(plan, monkeypatch):
