@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from tidings.errors import EngineError
 from tidings.model import json_text
+from tidings.model.naming import few
 from tidings.model.progress import Progress
 from tidings.running.asking import Pages
 from tidings.running.attributing import Attribution
@@ -54,7 +55,6 @@ _LAST_S = 1.0  # until the last reports must be here, after the last pause
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 _ANYWHERE = ("", "0.0.0.0", "::")
 _HANDED_OUT = "$JS.ACK."  # where consumers of a stream say that they have handled a message
-_MOST_NAMED = 5
 _BUNCHED = 3.0  # times the variance of independent messages
 _LARGE_BYTES = 2000.0  # take more than one packet
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
@@ -359,14 +359,14 @@ class _Capture:
         guessed = sorted(each for each in attribution.unsure if attribution.of(each))
         if guessed:
             notes.append(
-                f"who publishes on {_some(guessed)} is only the likeliest: the "
+                f"who publishes on {few(guessed)} is only the likeliest: the "
                 "counters of several clients grew alike. Rates by publisher may be wrong; capture "
                 "again, on a machine that does little else"
             )
         if self._unknown:
             messages = sum(self._unknown.values())
             notes.append(
-                f"{messages} messages on {_some(sorted(self._unknown))} were not traced: "
+                f"{messages} messages on {few(sorted(self._unknown))} were not traced: "
                 "first heard after who publishes what was learnt, or no client's counters "
                 "grew with them"
             )
@@ -395,16 +395,6 @@ def _unseen(heard: Heard) -> list[str]:
             "take on slow links is not in the delays"
         )
     return notes
-
-
-def _some(names: Sequence[str]) -> str:
-    """Name the first few of many.
-
-    >>> _some(["a", "b", "c", "d", "e", "f", "g"])
-    'a, b, c, d, e and 2 more'
-    """
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def earlier(moment: str, by_ns: int) -> str:

@@ -56,7 +56,8 @@ class Heard:
         moments_s = np.array(self.moments_s)[np.sort(numbers)] if numbers else np.zeros(0)
         if moments_s.size < _ENOUGH:
             return 1.0
-        counts = np.bincount(((moments_s - moments_s[0]) / _BUNCH_S).astype(int))
+        since_s = np.maximum(moments_s - moments_s[0], 0.0)  # a clock may be set back
+        counts = np.bincount((since_s / _BUNCH_S).astype(int))
         return float(np.var(counts) / np.mean(counts))
 
     def mean_bytes(self) -> float:
