@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import signal
-import socketserver
 import sys
 import threading
 import time
@@ -29,7 +28,6 @@ TIDYING_S = 5.0
 _LONGEST_TIDYING_S = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_handle_error = socketserver.BaseServer.handle_error
 _asked_at: list[float] = []
 
 
@@ -41,7 +39,6 @@ def heed() -> None:
                 signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
         threading.excepthook = _tell_thread
-        socketserver.BaseServer.handle_error = _tell_request  # type: ignore[method-assign, assignment]
 
 
 @contextlib.contextmanager
@@ -118,6 +115,9 @@ def _interrupt(_signal: int, _frame: Any) -> None:
     if not _asked_at or now - _asked_at[-1] > TIDYING_S:
         _asked_at.append(now)
         logging.disable()  # what libraries say of their broken work is no news
+        servers: Any = sys.modules.get("socketserver")
+        if servers is not None:  # nor what servers here, that Spark talked to until now
+            servers.BaseServer.handle_error = lambda *_: None
         raise KeyboardInterrupt
 
 
@@ -130,9 +130,3 @@ def _tell_thread(problem: threading.ExceptHookArgs) -> None:
     """Tell why a thread ended, but not of one that lost Spark because all ends."""
     if not asked():
         threading.__excepthook__(problem)
-
-
-def _tell_request(server: socketserver.BaseServer, request: Any, client: Any) -> None:
-    """Tell why a server here failed, but not of one that Spark talked to until all ended."""
-    if not asked():
-        _handle_error(server, request, client)

@@ -118,7 +118,10 @@ def read_connections(pages: Pages, **options: str | int) -> list[Any]:
     while True:
         answer = pages.read("connz", **options, limit=_PAGE, offset=len(connections))
         rows = answer.get("connections") if isinstance(answer, dict) else None
-        connections += [{**row, "now": answer.get("now")} for row in rows or []]
+        connections += [
+            {**row, "now": answer.get("now")} if isinstance(row, dict) else row
+            for row in rows or []
+        ]
         if not rows or len(connections) >= int(answer.get("total") or 0):
             return connections
 
