@@ -76,6 +76,8 @@ def receive(
 
 
 def _say_where(address: str, token: str, recovered: int, *, json: bool) -> None:
+    if recovered:
+        console.note(f"files of a receiver that was killed, now complete: {recovered}")
     if json:
         console.show_json({"url": address, "token": token, "recovered": recovered})
     else:
@@ -85,8 +87,6 @@ def _say_where(address: str, token: str, recovered: int, *, json: bool) -> None:
         if token:
             console.note(f"  OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{token}")
         console.note("Ctrl-C ends it.")
-    if recovered:
-        console.note(f"files of a receiver that was killed, now complete: {recovered}")
     sys.stdout.flush()  # whoever started this in a pipe waits for it
 
 
