@@ -22,7 +22,7 @@ from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Attribution, Names, attribute
 from tidings.running.capturing import Captured, CapturePlan, _Capture, capture
-from tidings.running.listening import Heard
+from tidings.running.heard import Heard
 from tidings.traces.importing import Imported
 
 nats = pytest.importorskip("nats")

@@ -130,7 +130,7 @@ def test_a_webhook_that_does_not_speak_http_is_told_of(post):
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer():
-            for _ in range(webhook._TRIES_UNSAID):
+            for _ in range(webhook._TRIES_BEFORE_WARNING):
                 there, _ = listening.accept()
                 with there:
                     there.recv(65536)

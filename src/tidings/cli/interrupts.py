@@ -96,7 +96,7 @@ class _QuietArrow(MetaPathFinder):
                 load(module)
                 module.enable_signal_handlers(False)
 
-            spec.loader.exec_module = load_quietly  # type: ignore
+            spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
         return spec
 
 

@@ -214,8 +214,9 @@ def outcome_table(
 def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
     """Make the columns of shares on time; for predicted ones also their error, and who says so."""
     if source != "predicted" or not rows["by"].any():
-        # What counters leave open can be more than what chance does.
-        unsure = rows[["on_time_se", "error"]].max(axis="columns")
+        unsure = rows["on_time_se"]
+        if source == "measured":  # what counters leave open can be more than what chance does
+            unsure = rows[["on_time_se", "error"]].max(axis="columns")
         return [Column(title="on time", cells=_cells(wording.percent, rows["on_time"], unsure))]
     # Of a simulated row only what standard errors of parameters add: the error says the rest.
     by_parameters = (rows["by"] == "theory") | (rows["on_time_se"] > rows["error"])

@@ -32,8 +32,7 @@ from tidings.model.naming import few
 from tidings.model.progress import Progress
 from tidings.running.asking import Pages
 from tidings.running.attributing import Attribution
-from tidings.running.heartbeats import SUBJECT, Heartbeats, poll_consumers
-from tidings.running.listening import (
+from tidings.running.heard import (
     LISTENER,
     Heard,
     Homes,
@@ -42,6 +41,7 @@ from tidings.running.listening import (
     find_listener,
     read_counters,
 )
+from tidings.running.heartbeats import SUBJECT, Heartbeats, poll_consumers
 from tidings.running.nats_counts import INNER
 from tidings.running.nats_pages import PORT, connect, read_varz, user_of
 

@@ -186,8 +186,8 @@ def _unforeseen(look: Look) -> Iterator[Found]:
     # What began minutes ago is a part of the window, and makes its stretches differ. That for some
     # minutes nothing is late is no news where queues come and go.
     newest = counted.since(look.at_ns - round(WINDOWS_S["5m"] * 1e9))
-    told = find_unforeseen(newest, foretold, looks_per_day)
-    sudden = {name: by for name, by in told.items() if by < 0}
+    off_lately = find_unforeseen(newest, foretold, looks_per_day)
+    sudden = {name: by for name, by in off_lately.items() if by < 0}
     found |= sudden
     for name, by in sorted(found.items(), key=lambda each: -abs(each[1])):
         more_or_fewer = "fewer" if by < 0 else "more"

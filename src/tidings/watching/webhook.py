@@ -27,7 +27,7 @@ from tidings.watching.telling import alarm_document
 UNPOSTED_FILE = "unposted.jsonl"
 _TIMEOUT_S = 5.0
 _PAUSES_S = (1.0, 5.0, 25.0, 60.0)  # before it is tried again; the last for as long as it takes
-_TRIES_UNSAID = 3  # of one alarm, before it is told that they fail
+_TRIES_BEFORE_WARNING = 3  # of one alarm, before it is told that they fail
 _MOST_WAITING = 1000  # alarms; more are told of as not posted
 _PATIENCE_S = 10.0  # at the end, for what waits
 _TRY_AGAIN = (429, 500, 502, 503, 504)
@@ -118,7 +118,7 @@ class Webhook:
                     f"the webhook at {self._host} {problem}: not told of {document['name']}"
                 )
                 return
-            if attempt == _TRIES_UNSAID:
+            if attempt == _TRIES_BEFORE_WARNING:
                 self._complain(
                     f"the webhook at {self._host} {problem}: {document['name']} and later alarms "
                     "wait until it can"

@@ -86,7 +86,8 @@ def _counted(polls: DataFrame) -> DataFrame:
     in_order = of_one.orderBy("at_ns")
     handed, pending, unacknowledged = F.col("handed"), F.col("pending"), F.col("in_flight")
     passed = F.greatest("reached", F.col("first") - 1)  # skipped, where it was not handed out
-    reads_all = F.coalesce(pending == F.col("last") - passed, F.lit(False))
+    # A page has the stream first, and then its consumers, who may have come further meanwhile.
+    reads_all = F.coalesce(passed + pending >= F.col("last"), F.lit(False))
     moved = polls.withColumns({"passed": passed, "reads_all": F.min(reads_all).over(of_one)})
     steps = F.col("passed") - F.lag("passed").over(in_order)
     tries = handed - F.lag("handed").over(in_order)
@@ -98,7 +99,7 @@ def _counted(polls: DataFrame) -> DataFrame:
         }
     )
     whole = F.col("reads_all")
-    entered = F.when(whole, F.col("last")).otherwise(handed + pending)
+    entered = F.when(whole, F.col("passed")).otherwise(handed) + pending
     skipped = F.sum("skipped").over(in_order).cast("bigint").cast("string")
     return moved.select(
         "queue",

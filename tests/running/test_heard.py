@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidings.running.capturing import _unseen
-from tidings.running.listening import Heard, Moment, Reading, attribute_heard
+from tidings.running.heard import Heard, Moment, Reading, attribute_heard
 
 RATES = {"a": 40.0, "b": 25.0, "c": 15.0}
 PUBLISHERS = {"a": "x", "b": "y", "c": "z"}  # x is at east with the listener, others at west
